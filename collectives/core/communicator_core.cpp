@@ -244,7 +244,7 @@ Task<> CommunicatorCore::run(Asked asked, bool has_begun) {
   if (failure) {
     health_.tell_giving_up();
     co_await report_.hear_of_others(failure);
-    const Error cause = settle_failure(failure);
+    const Error cause = report_.settle(failure);
     co_await messages_.withdraw();
     calibrator_.release();
     messages_.end();

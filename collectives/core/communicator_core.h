@@ -159,10 +159,6 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   /// What runs, as the communicator has failed.
   void end_with(const Error& cause) noexcept;
   void time_is_over() noexcept;
-  /// `sequence`: of the call that it gives up; 0: none runs.
-  void leave_because(const std::string& when_and_why, std::uint64_t sequence) noexcept;
-  [[nodiscard]] Error settle_failure(const std::exception_ptr& failure) noexcept;
-  [[nodiscard]] Error find_own_failure(const std::exception_ptr& failure);
   void service_failed(const std::exception_ptr& failure) noexcept;
   void fail_of_service(const std::exception_ptr& failure);
   Task<> let_data_leave();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a CommunicatorCore fails: what it tells its callers and the other ranks.
+// How a CommunicatorCore fails, and how it leaves: what ends, and what still has to be said.
 #include <cohort/collectives/core/communicator_core.h>
 
 #include <cohort/collectives/job/establish.h>
@@ -17,11 +17,9 @@ Task<Error> CommunicatorCore::silence() {
   if (health_.is_failed()) co_return health_.cause();
   std::optional<Rank> silent = job_->plane().awaited();
   if (!silent) {
-    CancelScope uncancelled;
-    Task<> asking = with_scope(uncancelled, report_.ask_who_answers());
-    co_await asking;
+    const std::optional<Rank> found = co_await report_.find_silent();
     if (health_.is_failed()) co_return health_.cause();
-    silent = report_.silent_while_measuring();
+    silent = found;
   }
   if (is_group_) co_return silence_in_group(membership_, silent);
   co_return silence_at_joining(membership_, silent, job_->plane().waits_for_room());
@@ -35,44 +33,7 @@ Task<> CommunicatorCore::give_up(Error cause) {
 
 void CommunicatorCore::abort(const std::string& reason) noexcept {
   health_.unless_out_of_memory(
-      [&] { leave_because(fmt::format("after collective #{}: {}", call_.number(), reason), 0); });
-}
-
-void CommunicatorCore::leave_because(const std::string& when_and_why, std::uint64_t sequence) noexcept {
-  if (health_.is_failed() || stage_ >= Stage::left) return;
-  health_.unless_out_of_memory([&] {
-    const Error gave_up(ErrorKind::PeerAborted,
-                        fmt::format("{} gave up {}", membership_.self().describe(), when_and_why));
-    health_.fail(gave_up.with_culprit(membership_.rank).with_sequence(sequence));
-  });
-}
-
-/// What the caller gets: the communicator's one cause, or, if this rank is the first to fail, its own error,
-/// which the others hear of as this rank's giving up.
-Error CommunicatorCore::settle_failure(const std::exception_ptr& failure) noexcept {
-  std::optional<Error> own;
-  health_.unless_out_of_memory([&] { own = find_own_failure(failure); });
-  return own ? *own : health_.cause();
-}
-
-Error CommunicatorCore::find_own_failure(const std::exception_ptr& failure) {
-  if (health_.is_failed()) return health_.cause_of(failure);
-  Error own = as_error(failure);
-  if (own.kind() == ErrorKind::DeadlineExceeded) own = report_.deadline_exceeded();
-  const bool names_call = own.kind() == ErrorKind::DeadlineExceeded || own.kind() == ErrorKind::LinkFault;
-  // What a step of the call has found out, about a rank.
-  const bool is_finding =
-      (own.kind() == ErrorKind::Mismatch || own.kind() == ErrorKind::Internal) && own.culprit();
-  if (is_finding)
-    own = own.with_message(fmt::format("{} on '{}': {}", call_.text(), membership_.name, own.message()));
-  own = own.with_sequence(call_.number());
-  if (names_call || is_finding)
-    health_.fail(own);
-  else
-    leave_because(
-        fmt::format("in collective #{}, {}{}: {}", call_.number(), call_.what(), call_.part(), own.what()),
-        call_.number());
-  return own;
+      [&] { report_.give_up(fmt::format("after collective #{}: {}", call_.number(), reason), 0); });
 }
 
 /// Without it this rank would miss what peers say, and nobody would know why the next collective hangs.

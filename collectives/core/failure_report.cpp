@@ -26,6 +26,41 @@ Task<> FailureReport::hear_of_others(const std::exception_ptr& failure) {
   }
 }
 
+Error FailureReport::settle(const std::exception_ptr& failure) noexcept {
+  std::optional<Error> own;
+  health_.unless_out_of_memory([&] { own = find_own_failure(failure); });
+  return own ? *own : health_.cause();
+}
+
+Error FailureReport::find_own_failure(const std::exception_ptr& failure) {
+  if (health_.is_failed()) return health_.cause_of(failure);
+  Error own = as_error(failure);
+  if (own.kind() == ErrorKind::DeadlineExceeded) own = deadline_exceeded();
+  const bool names_call = own.kind() == ErrorKind::DeadlineExceeded || own.kind() == ErrorKind::LinkFault;
+  // What a step of the call has found out, about a rank.
+  const bool is_finding =
+      (own.kind() == ErrorKind::Mismatch || own.kind() == ErrorKind::Internal) && own.culprit();
+  if (is_finding)
+    own = own.with_message(fmt::format("{} on '{}': {}", call_.text(), membership_.name, own.message()));
+  own = own.with_sequence(call_.number());
+  if (names_call || is_finding)
+    health_.fail(own);
+  else
+    give_up(
+        fmt::format("in collective #{}, {}{}: {}", call_.number(), call_.what(), call_.part(), own.what()),
+        call_.number());
+  return own;
+}
+
+void FailureReport::give_up(const std::string& when_and_why, std::uint64_t sequence) noexcept {
+  if (health_.is_failed() || health_.is_leaving()) return;
+  health_.unless_out_of_memory([&] {
+    const Error gave_up(ErrorKind::PeerAborted,
+                        fmt::format("{} gave up {}", membership_.self().describe(), when_and_why));
+    health_.fail(gave_up.with_culprit(membership_.rank).with_sequence(sequence));
+  });
+}
+
 /// At a deadline, which all ranks reach together, before somebody is named: whoever has come may not have
 /// said so yet, nor whoever waits before this call, and where all have come, others may know who is to blame.
 /// Who is certain to be missing may say where it is, unless it computes.
@@ -41,6 +76,13 @@ Task<> FailureReport::ask_others() {
     return health_.is_failed() || (now.culprit && is_enough);
   };
   co_await listen_for(engine_, kQuestionTime, is_known);
+}
+
+Task<std::optional<Rank>> FailureReport::find_silent() {
+  CancelScope uncancelled;
+  Task<> asking = with_scope(uncancelled, ask_who_answers());
+  co_await asking;
+  co_return silent_while_measuring();
 }
 
 Task<> FailureReport::ask_who_answers() {

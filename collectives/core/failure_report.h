@@ -14,8 +14,8 @@
 
 namespace cohort {
 
-/// Whom the running call waits for, as far as this rank knows or hears by asking: for what its caller is told
-/// when the time is over.
+/// How the failure of a call is settled: what its caller and the other ranks are told, and of whom. Whom a
+/// call waits for it finds out by what this rank knows, and by asking.
 ///
 /// Threads: the engine's. Lifetime: the communicator's, whose parts it reads.
 class FailureReport : Immovable {
@@ -38,15 +38,17 @@ class FailureReport : Immovable {
         call_(sources.call),
         watchdog_(sources.watchdog) {}
 
-  /// Before a failure of the call is named: what others know of it. Not cancelled with the call.
+  /// First: what others know of it. Not cancelled with the call.
   Task<> hear_of_others(const std::exception_ptr& failure);
-  /// That the call was not finished in time, with whoever is to blame as culprit, and what to do.
-  [[nodiscard]] Error deadline_exceeded() const;
+  /// What the caller gets: the communicator's one cause, or, if this rank is the first to fail, its own
+  /// error, which the others hear of as this rank's giving up.
+  [[nodiscard]] Error settle(const std::exception_ptr& failure) noexcept;
+  /// This rank gives the communicator up for a reason of its own, unless it has failed or been left.
+  /// `sequence`: of the call that it gives up; 0: none runs.
+  void give_up(const std::string& when_and_why, std::uint64_t sequence) noexcept;
 
-  /// Asks everybody, and returns when all have answered, or the time of a question is over.
-  Task<> ask_who_answers();
-  /// Who does not answer then, while ranks measure.
-  [[nodiscard]] std::optional<Rank> silent_while_measuring() const;
+  /// Who does not answer while ranks measure, if there is one: all are asked. Not cancelled with them.
+  Task<std::optional<Rank>> find_silent();
 
  private:
   /// Who has not come to the message that runs.
@@ -62,6 +64,11 @@ class FailureReport : Immovable {
   /// Of those that have come, who does not answer: on any host, for all ranks are asked.
   [[nodiscard]] std::vector<Rank> silent() const;
   Task<> ask_others();
+  Task<> ask_who_answers();
+  [[nodiscard]] std::optional<Rank> silent_while_measuring() const;
+  [[nodiscard]] Error find_own_failure(const std::exception_ptr& failure);
+  /// With whoever is to blame as culprit, and what to do.
+  [[nodiscard]] Error deadline_exceeded() const;
   [[nodiscard]] std::string names_of(std::span<const Rank> ranks) const;
   [[nodiscard]] std::string whereabouts_of(std::span<const Rank> ranks) const;
 

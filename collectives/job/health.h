@@ -108,6 +108,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   void set_other_work(OtherWork other_work) { other_work_ = std::move(other_work); }
   /// From now on departures are no news: this rank leaves itself.
   void leave() noexcept { is_leaving_ = true; }
+  [[nodiscard]] bool is_leaving() const noexcept { return is_leaving_; }
 
   void on_control(Rank from, const ControlMessage& message) noexcept override;
   void on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept override;
