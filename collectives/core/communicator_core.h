@@ -22,9 +22,11 @@
 
 namespace cohort {
 
-/// A communicator's inside: runs one collective after the other, in the order of the calls.
+/// A communicator's inside, from the joining to the goodbye: runs one collective after the other, in the
+/// order of the calls.
 ///
-/// From call to bytes: Choices, CompositeCalls, MessageRunner.
+/// Choices picks a call's algorithm, CompositeCalls makes several messages of it where it needs more than
+/// one, MessageRunner runs these. A call's turn, time and end are this class's.
 ///
 /// That of a group has links, slots and buffers of its own, and shares with the one that was joined, its
 /// root, what costs connections and memory: a Job, by which it owns the root, too. Threads: the engine's.
@@ -154,8 +156,9 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   // One call, in its turn:
   [[nodiscard]] Task<> perform(Asked asked, bool has_begun);
   [[nodiscard]] Task<> begin_and_run(const Call& call);
+  [[nodiscard]] Task<> run_and_measure_again(Task<> running, bool is_joint);
 
-  // Failures (communicator_core_failures.cpp):
+  // Failing and leaving (communicator_core_failures.cpp):
   /// What runs, as the communicator has failed.
   void end_with(const Error& cause) noexcept;
   void time_is_over() noexcept;
@@ -166,13 +169,12 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   /// Whether the last call of this rank is known to have failed since it was over.
   [[nodiscard]] bool is_untold() const noexcept;
 
-  [[nodiscard]] Task<> run_and_measure_again(Task<> running, bool is_joint);
+  /// A group's: what ran beside its calls.
+  Task<> end_services();
 
   // Establishing:
   Task<> establish_with_all(Duration timeout);
   Task<> measure_as_joined(TimePoint until);
-  /// A group's: what ran beside its calls.
-  Task<> end_services();
 
   Engine& engine_;
   std::unique_ptr<Membership> owned_membership_;
@@ -186,7 +188,7 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
 
   TaskScope services_{nullptr, TaskScope::OnFailure::keep_others};  ///< one that ends must not silence others
   const std::shared_ptr<Job> job_;
-  MessageRunner messages_;
+  MessageRunner messages_;  ///< before those that read what it owns
   RunningCall call_;
   ControlChannel control_;
   Health health_;
