@@ -415,7 +415,8 @@ Task<> Health::resolve_link_fault(Rank peer, Error error) {
   const PeerState& state = peers_[peer];
   const auto is_known = [&] { return is_failed() || state.departed; };
   const auto is_news = [&] { return is_known() || state.gives_up; };
-  co_await listen_for(engine_, kNewsTime, is_news);
+  // A process that is killed closes its links first, and on a busy host takes its time to end.
+  co_await listen_for(engine_, kWitnessTime, is_news);
   if (state.gives_up) co_await listen_for(engine_, kReasonTime, is_known);
   if (state.departed) co_await look_for_lost_data(peer);
   const bool is_explained = state.departed && (state.is_suspected || !is_cut_off_(peer));
