@@ -45,8 +45,9 @@ class LinkOwner {
   /// The link to `peer` broke, its bytes make no sense, or this rank cannot go on with it: blamed_on() one of
   /// them. The communicator finds the cause and cancels what runs.
   virtual void link_failed(Rank peer, const Error& error) noexcept = 0;
-  /// The link to `peer` is about to be closed since this rank gives up an operation amid its bytes: the peer
-  /// is told, so that it waits for the cause and does not take the end of the link for one.
+  /// The link to `peer` is about to be closed, or was not made, since this rank gives up an operation amid
+  /// its bytes: the peer is told, so that it waits for the cause and does not take the end of the link for
+  /// one.
   virtual void gives_up(Rank /*peer*/) noexcept {}
   /// Whether this rank ran something else under this sequence number, as far as it remembers.
   [[nodiscard]] virtual bool ran_another(std::uint64_t sequence, const Signature& than) const noexcept {

@@ -38,6 +38,7 @@ class FakeHost final : public LinkOwner {
     failures.push_back(error);
     if (collective != nullptr) collective->cancel(error);
   }
+  void gives_up(Rank peer) noexcept override { told_of_giving_up.push_back(peer); }
   void mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept override {
     EXPECT_EQ(peer, expected_peer);
     mismatches.emplace_back(sequence, theirs);
@@ -54,6 +55,7 @@ class FakeHost final : public LinkOwner {
   RunningOperation state;
   Rank expected_peer = 0;
   std::vector<Error> failures;
+  std::vector<Rank> told_of_giving_up;
   std::vector<std::pair<std::uint64_t, Signature>> mismatches;
   /// Cancelled when a link fails, as a communicator does.
   CancelScope* collective = nullptr;
