@@ -15,14 +15,7 @@ void FramedTransport::start(TaskScope& services) {
 
 Task<std::unique_ptr<Link>> FramedTransport::connect(Rank peer, Lane lane) {
   COHORT_ASSERT(services_ != nullptr, "a connection to rank {} before start()", peer);
-  std::unique_ptr<FramedLink> link;
-  try {
-    std::unique_ptr<FramedLink> made = co_await make_link(peer, lane);
-    link = std::move(made);
-  } catch (...) {
-    use_.host.gives_up(peer);  // which may be setting it up, and sees it end
-    throw;
-  }
+  std::unique_ptr<FramedLink> link = co_await make_link(peer, lane);
   links_.push_back(link.get());
   services_->spawn(link->serve());
   co_return link;

@@ -62,7 +62,14 @@ class VerbsTransport final : public framed::FramedTransport {
  private:
   [[nodiscard]] Task<std::unique_ptr<framed::FramedLink>> make_link(Rank peer, Lane lane) override {
     Socket socket = co_await use().connections.open(peer, lane);
-    std::unique_ptr<VerbsStream> stream = co_await connect_stream(peer, std::move(socket));
+    std::unique_ptr<VerbsStream> stream;
+    try {
+      std::unique_ptr<VerbsStream> connected = co_await connect_stream(peer, socket);
+      stream = std::move(connected);
+    } catch (...) {
+      use().host.gives_up(peer);  // before the socket ends, on which the peer may wait
+      throw;
+    }
     co_return std::make_unique<framed::FramedLink>(use().engine, std::move(stream), use().host,
                                                    use().membership.rank, peer, lane, "verbs");
   }
@@ -73,7 +80,7 @@ class VerbsTransport final : public framed::FramedTransport {
   }
   Task<std::unique_ptr<framed::ByteStream>> open_bulk(Rank peer) {
     Socket socket = co_await use().connections.open(peer, kBulkLane);
-    co_return co_await connect_stream(peer, std::move(socket));
+    co_return co_await connect_stream(peer, socket);
   }
 
   // Small messages are sent before the peer receives any, and only TCP takes them while nothing there
@@ -100,8 +107,7 @@ class VerbsTransport final : public framed::FramedTransport {
     try {
       Socket socket = co_await connecting;
       share.take();
-      std::unique_ptr<VerbsStream> stream =
-          co_await connect_stream(peer, std::move(socket), LargePieces::copied);
+      std::unique_ptr<VerbsStream> stream = co_await connect_stream(peer, socket, LargePieces::copied);
       share.keep();
       log(LogLevel::info, "{}: small messages go on by RDMA", use().membership.peers[peer].describe());
       co_return stream;
@@ -138,8 +144,8 @@ class VerbsTransport final : public framed::FramedTransport {
     std::size_t taken_ = 0;
   };
 
-  /// Over that connection, which ends then.
-  [[nodiscard]] Task<std::unique_ptr<VerbsStream>> connect_stream(Rank peer, Socket socket,
+  /// By what is said on that socket, which outlives the task.
+  [[nodiscard]] Task<std::unique_ptr<VerbsStream>> connect_stream(Rank peer, Socket& socket,
                                                                   LargePieces large = LargePieces::lent) {
     const CancelScope* const scope = co_await current_scope();
     try {

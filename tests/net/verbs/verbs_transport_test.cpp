@@ -254,26 +254,7 @@ TEST_F(VerbsTransport, registers_a_programs_buffers_once_and_until_they_are_free
   run_ranks(body);
 }
 
-/// A peer that is setting it up, too, sees it end, and waits for the cause.
-TEST_F(VerbsTransport, tells_the_peer_of_a_link_that_is_given_up_before_it_is_there) {
-  const LinkEnd::Choice choice{.address = fresh_unix_address(), .kind = kFakeVerbsTransport};
-  auto play = [&](Rank rank) -> Task<> {
-    const std::unique_ptr<LinkEnd> end = co_await LinkEnd::make(engine_, rank, choice);
-    if (rank == 0) {
-      auto connect = [&]() -> Task<> {
-        (void)co_await end->transports().to(1).connect(1, LinkEnd::kLane + 1);
-      };
-      const auto error = co_await error_of(with_deadline(std::chrono::milliseconds(100), connect()));
-      EXPECT_EQ(kind_of(error), "DeadlineExceeded");
-      EXPECT_EQ(end->host().told_of_giving_up, std::vector<Rank>{1});
-    }
-    co_await end->finish();
-  };
-  auto both = [&]() -> Task<> { co_await when_all(play(0), play(1)); };
-  engine_.run(both());
-}
-
-/// The rank that may lock no memory looks at itself, not at its peer.
+/// The rank that may lock no memory looks at itself, not at its peer, which it tells that it gives up.
 TEST_F(VerbsTransport, lays_to_a_rank_what_its_host_lacks) {
   const LinkEnd::Choice choice{.address = fresh_unix_address(), .kind = kFakeVerbsTransport};
   auto play = [&](Rank rank) -> Task<> {
@@ -290,6 +271,7 @@ TEST_F(VerbsTransport, lays_to_a_rank_what_its_host_lacks) {
       EXPECT_EQ(error->culprit(), rank);
       EXPECT_THAT(error->what(), HasSubstr("no RDMA connection to rank"));
     }
+    EXPECT_EQ(end->host().told_of_giving_up, std::vector<Rank>{end->peer()});
     co_await end->finish();
   };
   auto both = [&]() -> Task<> { co_await when_all(play(0), play(1)); };
