@@ -61,7 +61,7 @@ Task<std::optional<Error>> failure_to_establish(CommunicatorCore& core, Duration
 Task<> close_and_release(std::shared_ptr<CommunicatorCore> core) {
   try {
     co_await core->close();
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log(LogLevel::error, "rank {}: {}", core->membership().rank, error.what());
   }
 }

@@ -98,7 +98,9 @@ Task<std::shared_ptr<CommunicatorCore>> make_group(std::shared_ptr<CommunicatorC
     failure = error_unless_out_of_memory([&] { return named_in(*root, *failure, plan.name, plan.ranks); });
     job.groups().give_up(*group, *failure);
   }
-  throw named_in(*parent, *failure, *root);
+  const Error named = named_in(*parent, *failure, *root);
+  co_await parent->job().group_was_given_up();
+  throw Error(named);
 }
 
 Error named_in(const CommunicatorCore& parent, const Error& error, const CommunicatorCore& of) {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 namespace cohort {
 namespace {
@@ -90,6 +91,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
 
 CommunicatorCore::~CommunicatorCore() {
   COHORT_ASSERT(!turn_.is_locked(), "communicator '{}' ended with a collective running", membership_.name);
+  if (group_ != nullptr) job_->groups().leave(*group_);  // close() had no memory for that
 }
 
 Task<> CommunicatorCore::establish(Duration timeout) {
@@ -154,7 +156,10 @@ Task<> CommunicatorCore::close() {
   if (is_closed()) co_return;
   stage_ = Stage::closing;
   takes_calls_ = false;
-  co_await hear_of_last_call();
+  try {
+    co_await hear_of_last_call();
+  } catch (const std::bad_alloc&) {  // the peers are told of this rank's end in any case
+  }
   stage_ = Stage::left;
   health_.leave();
   if (!health_.is_failed()) co_await let_data_leave();

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <new>
 
 namespace cohort {
 
@@ -107,6 +108,7 @@ Task<> CommunicatorCore::let_data_leave() {
   } catch (const Error& error) {
     log(LogLevel::info, "'{}' is closed before all that was sent has left: {}", membership_.name,
         error.what());
+  } catch (const std::bad_alloc&) {  // the goodbye is said all the same
   }
 }
 

@@ -26,8 +26,7 @@ void MessageRunner::meet_on_host(const SharedHeap& heap) {
     arrival_.emplace(engine_, membership_, *group, owner_, running_, exec_, heap, choices_.reach());
 }
 
-void MessageRunner::start(TaskScope& services, const Membership& job,
-                          std::optional<unsigned> copy_threads) noexcept {
+void MessageRunner::start(TaskScope& services, const Membership& job, std::optional<unsigned> copy_threads) {
   resources_.start(services);
   bool is_one_process = !resources_.is_isolated();
   for (Rank peer = 0; peer < membership_.size; ++peer)

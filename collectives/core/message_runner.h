@@ -40,7 +40,7 @@ class MessageRunner : Immovable {
   /// Once the heap is there, and before the first message: lets ranks of this host meet.
   void meet_on_host(const SharedHeap& heap);
   /// Starts what runs beside messages. `job`: of all ranks that share the host's cores.
-  void start(TaskScope& services, const Membership& job, std::optional<unsigned> copy_threads) noexcept;
+  void start(TaskScope& services, const Membership& job, std::optional<unsigned> copy_threads);
 
   [[nodiscard]] const RunningOperation& running() const noexcept { return running_; }
   [[nodiscard]] Resources& resources() noexcept { return resources_; }

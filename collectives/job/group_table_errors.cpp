@@ -4,32 +4,36 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
 #include <optional>
 #include <string>
 
 namespace cohort {
 
+/// The first that has not come; else the first that has not answered; else the first that waits itself.
 Error GroupTable::not_made_in_time(const Group& group, Duration timeout) const {
-  std::string absent;
-  std::string silent;
-  std::optional<Rank> culprit;
+  enum Way : std::size_t { absent, silent, undecided };
+  std::array<std::string, 3> names;
+  std::array<std::optional<Rank>, 3> first;
   for (Rank member = 0; member < group.members_.size(); ++member) {
     const Group::Member& state = group.members_[member];
-    if (state.is_bound() && state.agreed == group.members_[group.rank].agreed) continue;
+    const std::uint64_t own = group.members_[group.rank].agreed;
+    if (member == group.rank || (state.is_bound() && state.agreed == own && own != 0)) continue;
+    const Way way = !state.is_here ? absent : !state.has_accepted ? silent : undecided;
     const Rank rank = group.place.ranks[member];
-    std::string& those = state.is_here ? silent : absent;
-    those += (those.empty() ? "" : ", ") + membership_.peers[rank].describe();
-    if (!culprit || (!state.is_here && group.members_[*culprit].is_here)) culprit = member;
+    names[way] += (names[way].empty() ? "" : ", ") + membership_.peers[rank].describe();
+    if (!first[way]) first[way] = rank;
   }
-  const std::string why = absent.empty()
-                              ? fmt::format("not answered so far by {}, which has called it", silent)
-                              : fmt::format("not called so far by {}", absent);
-  const Error error(ErrorKind::DeadlineExceeded,
-                    fmt::format("group '{}' was not made within {:.3f} s: {}; every rank of a group has to "
-                                "make it, with the same name and ranks",
-                                group.name, std::chrono::duration<double>(timeout).count(), why));
-  return culprit ? error.with_culprit(group.place.ranks[*culprit]) : error;
+  const Way way = first[absent] ? absent : first[silent] ? silent : undecided;
+  constexpr std::array kWhat = {"not called so far by", "called, and not answered so far, by",
+                                "called by all, but there are ranks that do not hear each other:"};
+  const Error error(
+      ErrorKind::DeadlineExceeded,
+      fmt::format("group '{}' was not made within {:.3f} s: {} {}; every rank of a group has "
+                  "to make it, with the same name and ranks",
+                  group.name, std::chrono::duration<double>(timeout).count(), kWhat[way], names[way]));
+  return first[way] ? error.with_culprit(*first[way]) : error;
 }
 
 Error GroupTable::gone(const Group& group, Rank member, bool has_left) const {

@@ -59,6 +59,8 @@ class Job : Immovable {
   Task<> root_has_left();
   /// The reference is of no use afterwards.
   Task<> group_has_left(GroupTable::Group& group);
+  /// One that was being made is not.
+  Task<> group_was_given_up() { return end_if_unused(); }
   [[nodiscard]] bool is_over() const noexcept { return is_over_; }
 
  private:

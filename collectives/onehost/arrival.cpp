@@ -52,7 +52,9 @@ Arrival::Arrival(Engine& engine, const Membership& membership, host::HostGroup& 
       exec_(exec),
       heap_(heap),
       reach_(reach),
-      filling_(engine, membership, group, running) {}
+      filling_(engine, membership, group, running) {
+  exec_.reserve_lists();
+}
 
 bool Arrival::has_mapped_windows(const Call& call) const noexcept {
   // Where a rank gives or gets nothing, there is nothing to map, wherever its empty span points.
@@ -345,6 +347,7 @@ bool Arrival::combine_announced(const Call& call) noexcept {
     progress_ = Progress::filling;
     return true;
   }
+  lacks_memory_ = false;  // for steps that are not needed
   if (!take_references(call)) return false;
   exec_.begin(exec_.all_referred() ? UserWindows::mapped : UserWindows::staged, 0);
   const bool leaves_turns =

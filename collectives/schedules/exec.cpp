@@ -107,8 +107,21 @@ void Exec::give_back(std::vector<PlacedSlice> places) {
   }
 }
 
+void Exec::reserve_lists() {
+  (void)peers();
+  for (Rank rank = 0; rank < size_; ++rank) take_announcement(rank, 0, false);
+  constexpr std::size_t kListsAtOnce = 2;
+  while (place_lists_.size() < kListsAtOnce) {
+    std::vector<PlacedSlice> places;
+    places.reserve(size_);
+    place_lists_.push_back(std::move(places));
+  }
+}
+
 void Exec::list_peers() const {
-  for (Rank distance = 1; distance < size_; ++distance) peers_.push_back(ahead(distance));
+  std::vector<Rank> peers;
+  for (Rank distance = 1; distance < size_; ++distance) peers.push_back(ahead(distance));
+  peers_ = std::move(peers);
 }
 
 }  // namespace cohort

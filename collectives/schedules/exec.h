@@ -198,13 +198,16 @@ class Exec : Immovable {
   [[nodiscard]] bool none_referred() const noexcept { return referring_ == 0; }
   /// This rank's slot: its own to write to if it has referred, until it announces again.
   [[nodiscard]] Slice slot(std::size_t bytes) const noexcept { return {WindowId::slot, 0, bytes}; }
-  /// For the machine: everybody has met, and that rank announced so many bytes.
-  void take_announcement(Rank of, std::size_t bytes, bool by_reference) noexcept {
+  /// For the machine: everybody has met, and that rank announced so many bytes. The first one allocates.
+  void take_announcement(Rank of, std::size_t bytes, bool by_reference) {
     if (announced_.empty()) announced_.assign(size_, {0, {WindowId::slot, 0, 0}});
     referring_ -= has_referred(of) ? 1 : 0;
     announced_[of] = {of, {by_reference ? WindowId::send : WindowId::slot, 0, bytes}};
     referring_ += by_reference ? 1 : 0;
   }
+
+  /// For the machine: makes what local schedules and announcements need, which must not throw later.
+  void reserve_lists();
 
   /// Everybody has come this far. Only on a host-wide group (maps ccl windows); one counter per rank.
   [[nodiscard]] virtual Task<> phase() = 0;

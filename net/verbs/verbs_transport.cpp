@@ -61,13 +61,15 @@ class VerbsTransport final : public framed::FramedTransport {
 
  private:
   [[nodiscard]] Task<std::unique_ptr<framed::FramedLink>> make_link(Rank peer, Lane lane) override {
-    Socket socket = co_await use().connections.open(peer, lane);
+    Socket socket;  // ends after the peer, which may wait on it, was told
     std::unique_ptr<VerbsStream> stream;
     try {
+      Socket opened = co_await use().connections.open(peer, lane);
+      socket = std::move(opened);
       std::unique_ptr<VerbsStream> connected = co_await connect_stream(peer, socket);
       stream = std::move(connected);
     } catch (...) {
-      use().host.gives_up(peer);  // before the socket ends, on which the peer may wait
+      use().host.gives_up(peer);
       throw;
     }
     co_return std::make_unique<framed::FramedLink>(use().engine, std::move(stream), use().host,

@@ -98,7 +98,8 @@ class Judge {
   /// A rank that is stopped while it touches peers' memory may keep them so long from having it back.
   [[nodiscard]] Duration touching_time() const {
     const bool may_be_stopped = std::ranges::any_of(job_.world.dead, &world::DeadProcess::is_silent);
-    return may_be_stopped ? kLongestTouch : Duration::zero();
+    const bool may_compute = !job_.late.empty();
+    return may_be_stopped || may_compute ? kLongestTouch : Duration::zero();
   }
 
   void judge_process(Process process, std::size_t c) {

@@ -114,10 +114,11 @@ void Memory::touch(std::size_t begin, std::size_t bytes, const Access& by, Order
 
 Content Memory::peek(std::size_t begin, std::size_t bytes) const {
   Content content;
-  std::size_t index = bytes == 0 ? 0 : find(begin);
-  for (std::size_t at = begin; at < begin + bytes;) {
+  const std::size_t all = std::min(begin + bytes, bytes_);  // a fault may reach beyond
+  std::size_t index = begin < all ? find(begin) : 0;
+  for (std::size_t at = begin; at < all;) {
     const Segment& segment = segments_[index++];
-    const std::size_t end = std::min(segment.end, begin + bytes);
+    const std::size_t end = std::min(segment.end, all);
     Value value = segment.value;
     value.shift += static_cast<std::int64_t>(at);
     content.push_back({end - at, value});
