@@ -5,6 +5,7 @@
 #include <cohort/tests/support/command.h>
 #include <cohort/tools/check/run.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
@@ -105,7 +106,10 @@ TEST(CheckCommand, says_what_was_given_and_why_it_is_wrong) {
 }
 
 TEST(CheckCommand, interrupted_tells_what_it_has_found_so_far) {
-  const Outcome outcome = check_command("--all --ranks 64 --threads 2", "timeout --preserve-status -s INT 1");
+  Outcome outcome;
+  for (int seconds = 1; outcome.text.empty() && seconds < 60; seconds *= 4)  // until it has begun by then
+    outcome = check_command("--all --ranks 64 --threads 2",
+                            fmt::format("timeout --preserve-status -s INT {}", seconds));
   EXPECT_EQ(outcome.status, 130) << outcome.text;
   EXPECT_THAT(outcome.text, ::testing::ContainsRegex("\n[0-9]+ passed, 0 failed\n"));
   EXPECT_THAT(outcome.last_line(),
