@@ -411,13 +411,19 @@ void Health::tell_giving_up() noexcept {
     if (peer != membership_.rank) tell_giving_up(peer);
 }
 
-Task<> Health::resolve_link_fault(Rank peer, Error error) {
+/// A process that is killed closes its links first, and on a busy host takes its time to end; who gives up
+/// tells why when it has asked who is to blame.
+Task<> Health::hear_why_link_broke(Rank peer) {
   const PeerState& state = peers_[peer];
   const auto is_known = [&] { return is_failed() || state.departed; };
   const auto is_news = [&] { return is_known() || state.gives_up; };
-  // A process that is killed closes its links first, and on a busy host takes its time to end.
   co_await listen_for(engine_, kWitnessTime, is_news);
   if (state.gives_up) co_await listen_for(engine_, kReasonTime, is_known);
+}
+
+Task<> Health::resolve_link_fault(Rank peer, Error error) {
+  const PeerState& state = peers_[peer];
+  co_await hear_why_link_broke(peer);
   if (state.departed) co_await look_for_lost_data(peer);
   const bool is_explained = state.departed && (state.is_suspected || !is_cut_off_(peer));
   if (is_failed() || is_leaving_ || is_explained) co_return;
@@ -426,8 +432,7 @@ Task<> Health::resolve_link_fault(Rank peer, Error error) {
 
 Task<> Health::settle_link_fault(Rank peer, Error error) {
   const PeerState& state = peers_[peer];
-  const auto is_news = [&] { return is_failed() || state.departed; };
-  co_await listen_for(engine_, kNewsTime, is_news);
+  co_await hear_why_link_broke(peer);
   const auto is_settled = [&] { return is_failed() || !state.is_suspected; };
   co_await listen_for(engine_, kWitnessTime, is_settled);
   if (is_failed() || is_leaving_) co_return;

@@ -192,6 +192,7 @@ class Health final : public ControlPlane::Handler, Immovable {
   Task<> answer_later(Rank to, Rank about);
   Task<> resolve_departure(Rank peer);
   Task<> resolve_mismatch(std::uint64_t sequence);
+  Task<> hear_why_link_broke(Rank peer);
   Task<> resolve_link_fault(Rank peer, Error error);
   Task<> look_for_lost_data(Rank peer);
 
