@@ -13,27 +13,28 @@ namespace cohort {
 /// At a deadline, who is missing; of a connection that cannot be made, whether that rank is dead.
 Task<> FailureReport::hear_of_others(const std::exception_ptr& failure) {
   const std::optional<Error> error = error_in(failure);
-  if (!error || health_.is_failed()) co_return;
+  if (!error || from_.health.is_failed()) co_return;
   const bool is_of_peer = error->kind() == ErrorKind::LinkFault && error->culprit() &&
-                          *error->culprit() < membership_.size && *error->culprit() != membership_.rank;
+                          *error->culprit() < from_.membership.size &&
+                          *error->culprit() != from_.membership.rank;
   CancelScope uncancelled;
   if (error->kind() == ErrorKind::DeadlineExceeded) {
     Task<> asking = with_scope(uncancelled, ask_others());
     co_await asking;
   } else if (is_of_peer) {
-    Task<> settling = with_scope(uncancelled, health_.settle_link_fault(*error->culprit(), *error));
+    Task<> settling = with_scope(uncancelled, from_.health.settle_link_fault(*error->culprit(), *error));
     co_await settling;
   }
 }
 
 Error FailureReport::settle(const std::exception_ptr& failure) noexcept {
   std::optional<Error> own;
-  health_.unless_out_of_memory([&] { own = find_own_failure(failure); });
-  return own ? *own : health_.cause();
+  from_.health.unless_out_of_memory([&] { own = find_own_failure(failure); });
+  return own ? *own : from_.health.cause();
 }
 
 Error FailureReport::find_own_failure(const std::exception_ptr& failure) {
-  if (health_.is_failed()) return health_.cause_of(failure);
+  if (from_.health.is_failed()) return from_.health.cause_of(failure);
   Error own = as_error(failure);
   if (own.kind() == ErrorKind::DeadlineExceeded) own = deadline_exceeded();
   const bool names_call = own.kind() == ErrorKind::DeadlineExceeded || own.kind() == ErrorKind::LinkFault;
@@ -41,23 +42,24 @@ Error FailureReport::find_own_failure(const std::exception_ptr& failure) {
   const bool is_finding =
       (own.kind() == ErrorKind::Mismatch || own.kind() == ErrorKind::Internal) && own.culprit();
   if (is_finding)
-    own = own.with_message(fmt::format("{} on '{}': {}", call_.text(), membership_.name, own.message()));
-  own = own.with_sequence(call_.number());
+    own = own.with_message(
+        fmt::format("{} on '{}': {}", from_.call.text(), from_.membership.name, own.message()));
+  own = own.with_sequence(from_.call.number());
   if (names_call || is_finding)
-    health_.fail(own);
+    from_.health.fail(own);
   else
-    give_up(
-        fmt::format("in collective #{}, {}{}: {}", call_.number(), call_.what(), call_.part(), own.what()),
-        call_.number());
+    give_up(fmt::format("in collective #{}, {}{}: {}", from_.call.number(), from_.call.what(),
+                        from_.call.part(), own.what()),
+            from_.call.number());
   return own;
 }
 
 void FailureReport::give_up(const std::string& when_and_why, std::uint64_t sequence) noexcept {
-  if (health_.is_failed() || health_.is_leaving()) return;
-  health_.unless_out_of_memory([&] {
+  if (from_.health.is_failed() || from_.health.is_leaving()) return;
+  from_.health.unless_out_of_memory([&] {
     const Error gave_up(ErrorKind::PeerAborted,
-                        fmt::format("{} gave up {}", membership_.self().describe(), when_and_why));
-    health_.fail(gave_up.with_culprit(membership_.rank).with_sequence(sequence));
+                        fmt::format("{} gave up {}", from_.membership.self().describe(), when_and_why));
+    from_.health.fail(gave_up.with_culprit(from_.membership.rank).with_sequence(sequence));
   });
 }
 
@@ -66,16 +68,17 @@ void FailureReport::give_up(const std::string& when_and_why, std::uint64_t seque
 /// Who is certain to be missing may say where it is, unless it computes.
 Task<> FailureReport::ask_others() {
   constexpr Duration kWhereaboutsTime = std::chrono::milliseconds(50);
-  if (health_.is_failed() || call_.is_between_messages() || messages_.exec().peers().empty()) co_return;
-  health_.ask_around();
-  const TimePoint asked_at = engine_.now();
+  if (from_.health.is_failed() || from_.call.is_between_messages() || from_.messages.exec().peers().empty())
+    co_return;
+  from_.health.ask_around();
+  const TimePoint asked_at = from_.engine.now();
   const auto is_known = [&] {
     const Missing now = missing();
     const bool is_enough =
-        now.have_answered || (now.is_certain && engine_.now() - asked_at >= kWhereaboutsTime);
-    return health_.is_failed() || (now.culprit && is_enough);
+        now.have_answered || (now.is_certain && from_.engine.now() - asked_at >= kWhereaboutsTime);
+    return from_.health.is_failed() || (now.culprit && is_enough);
   };
-  co_await listen_for(engine_, kQuestionTime, is_known);
+  co_await listen_for(from_.engine, kQuestionTime, is_known);
 }
 
 Task<std::optional<Rank>> FailureReport::find_silent() {
@@ -86,9 +89,9 @@ Task<std::optional<Rank>> FailureReport::find_silent() {
 }
 
 Task<> FailureReport::ask_who_answers() {
-  health_.ask_around();
-  const auto is_known = [this] { return health_.is_failed() || silent().empty(); };
-  co_await listen_for(engine_, kQuestionTime, is_known);
+  from_.health.ask_around();
+  const auto is_known = [this] { return from_.health.is_failed() || silent().empty(); };
+  co_await listen_for(from_.engine, kQuestionTime, is_known);
 }
 
 /// Of those that did not answer, one that this rank itself waits for, if it is there: others may be through,
@@ -97,23 +100,23 @@ Task<> FailureReport::ask_who_answers() {
 std::optional<Rank> FailureReport::silent_while_measuring() const {
   const std::vector<Rank> silent = this->silent();
   const auto is_of_host = [this](Rank peer) {
-    return messages_.arrival() && messages_.arrival()->includes(peer);
+    return from_.messages.arrival() && from_.messages.arrival()->includes(peer);
   };
   for (const Rank peer : silent)
-    if (is_of_host(peer) && !messages_.arrival()->has_come_to_phase(peer)) return peer;
+    if (is_of_host(peer) && !from_.messages.arrival()->has_come_to_phase(peer)) return peer;
   for (const Rank peer : silent)
-    if (is_of_host(peer) && !messages_.arrival()->has_arrived(peer)) return peer;
+    if (is_of_host(peer) && !from_.messages.arrival()->has_arrived(peer)) return peer;
   return silent.empty() ? std::nullopt : std::optional(silent.front());
 }
 
 Error FailureReport::deadline_exceeded() const {
-  const double seconds = std::chrono::duration<double>(watchdog_.elapsed()).count();
+  const double seconds = std::chrono::duration<double>(from_.watchdog.elapsed()).count();
   std::string who = "all ranks have called it and wait for data";
   std::string advice = "look at the network between them and at how busy their hosts are";
   std::optional<Rank> culprit;
-  if (call_.is_between_messages()) {  // the others wait for this rank
-    culprit = membership_.rank;
-    who = fmt::format("{} is at work on it by itself", membership_.self().describe());
+  if (from_.call.is_between_messages()) {  // the others wait for this rank
+    culprit = from_.membership.rank;
+    who = fmt::format("{} is at work on it by itself", from_.membership.self().describe());
     advice = "look at how busy its host is";
   } else {
     const Missing missing = this->missing();
@@ -121,7 +124,7 @@ Error FailureReport::deadline_exceeded() const {
     if (!missing.ranks.empty()) {
       culprit = missing.culprit ? missing.culprit : missing.waiting;
       who = fmt::format("{} so far by {}{}",
-                        call_.is_in_later_message() ? "its message not begun" : "not called",
+                        from_.call.is_in_later_message() ? "its message not begun" : "not called",
                         names_of(missing.ranks), whereabouts_of(missing.ranks));
       advice = missing.ranks.size() == 1 ? "find out what that rank does instead"
                                          : "find out what those ranks do instead";
@@ -136,23 +139,23 @@ Error FailureReport::deadline_exceeded() const {
   Error error(ErrorKind::DeadlineExceeded,
               fmt::format("{} on '{}' was not finished within {:.3f} s: {}; {}, or give the call a longer "
                           "deadline (COHORT_TIMEOUT)",
-                          call_.text(), membership_.name, seconds, who, advice));
+                          from_.call.text(), from_.membership.name, seconds, who, advice));
   return culprit ? error.with_culprit(*culprit) : error;
 }
 
 /// Ranks of this host are seen to come. Others say that they have, when they stall or are asked.
 FailureReport::Missing FailureReport::missing() const {
   Missing missing;
-  for (const Rank peer : messages_.exec().peers()) {
-    const bool is_seen = messages_.arrival() && messages_.arrival()->includes(peer);
-    const bool is_here = (is_seen && messages_.arrival()->has_arrived(peer)) ||
-                         health_.last_seen(peer) >= messages_.running().sequence;
+  for (const Rank peer : from_.messages.exec().peers()) {
+    const bool is_seen = from_.messages.arrival() && from_.messages.arrival()->includes(peer);
+    const bool is_here = (is_seen && from_.messages.arrival()->has_arrived(peer)) ||
+                         from_.health.last_seen(peer) >= from_.messages.running().sequence;
     if (is_here) continue;
     missing.ranks.push_back(peer);
-    const bool waits = health_.waits_too(peer, messages_.running().sequence);
+    const bool waits = from_.health.waits_too(peer, from_.messages.running().sequence);
     // Which of several does not wait itself, they may have yet to say.
     missing.is_certain = missing.is_certain && is_seen && (waits || !missing.culprit);
-    missing.have_answered = missing.have_answered && !health_.is_silent(peer);
+    missing.have_answered = missing.have_answered && !from_.health.is_silent(peer);
     std::optional<Rank>& lowest = waits ? missing.waiting : missing.culprit;
     lowest = lowest ? std::min(*lowest, peer) : peer;
   }
@@ -161,15 +164,16 @@ FailureReport::Missing FailureReport::missing() const {
 
 std::vector<Rank> FailureReport::silent() const {
   std::vector<Rank> ranks;
-  for (const Rank peer : messages_.exec().peers())
-    if (health_.is_silent(peer)) ranks.push_back(peer);
+  for (const Rank peer : from_.messages.exec().peers())
+    if (from_.health.is_silent(peer)) ranks.push_back(peer);
   std::ranges::sort(ranks);
   return ranks;
 }
 
 std::string FailureReport::names_of(std::span<const Rank> ranks) const {
   std::string names;
-  for (const Rank rank : ranks) names += (names.empty() ? "" : ", ") + membership_.peers[rank].describe();
+  for (const Rank rank : ranks)
+    names += (names.empty() ? "" : ", ") + from_.membership.peers[rank].describe();
   return names;
 }
 
@@ -178,7 +182,7 @@ std::string FailureReport::whereabouts_of(std::span<const Rank> ranks) const {
   constexpr std::size_t kMostTold = 3;
   std::string told;
   for (const Rank rank : ranks.first(std::min(ranks.size(), kMostTold))) {
-    const std::string where = health_.whereabouts_of(rank);
+    const std::string where = from_.health.whereabouts_of(rank);
     if (!where.empty()) told += fmt::format("{}rank {}: {}", told.empty() ? "" : "; ", rank, where);
   }
   return told.empty() ? "" : fmt::format(" ({})", told);

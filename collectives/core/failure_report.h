@@ -30,13 +30,7 @@ class FailureReport : Immovable {
     const Watchdog& watchdog;
   };
 
-  explicit FailureReport(const Sources& sources) noexcept
-      : engine_(sources.engine),
-        membership_(sources.membership),
-        messages_(sources.messages),
-        health_(sources.health),
-        call_(sources.call),
-        watchdog_(sources.watchdog) {}
+  explicit FailureReport(const Sources& sources) noexcept : from_(sources) {}
 
   /// First: what others know of it. Not cancelled with the call.
   Task<> hear_of_others(const std::exception_ptr& failure);
@@ -72,12 +66,7 @@ class FailureReport : Immovable {
   [[nodiscard]] std::string names_of(std::span<const Rank> ranks) const;
   [[nodiscard]] std::string whereabouts_of(std::span<const Rank> ranks) const;
 
-  Engine& engine_;
-  const Membership& membership_;
-  const MessageRunner& messages_;
-  Health& health_;
-  const RunningCall& call_;
-  const Watchdog& watchdog_;
+  const Sources from_;
 };
 
 }  // namespace cohort
