@@ -19,7 +19,7 @@ install(FILES cohort.h asio.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cohort)
 
 # Static archives leave their dependencies to whoever links them, so they are plain Requires then: `pkg-config --libs
 # cohort` is enough, without --static.
-set(private_modules "${LIBURING_SPEC}, libcrypto, ${HWY_SPEC}")
+set(private_modules "${LIBURING_SPEC}, libssl, libcrypto, ${HWY_SPEC}")
 if(BUILD_SHARED_LIBS)
   set(COHORT_PC_REQUIRES "fmt")
   set(COHORT_PC_REQUIRES_PRIVATE "${private_modules}")

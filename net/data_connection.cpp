@@ -29,6 +29,7 @@ Identity data_identity(const Membership& membership, Path path) {
   identity.purpose = Purpose::data;
   identity.lane = path.lane;
   identity.group = path.group;
+  identity.encryption = membership.encryption;
   return identity;
 }
 

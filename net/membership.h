@@ -6,6 +6,7 @@
 #include <cohort/net/auth/identity.h>
 #include <cohort/net/auth/secret.h>
 #include <cohort/net/core_supply.h>
+#include <cohort/net/encryption.h>
 #include <cohort/net/rank.h>
 
 #include <array>
@@ -46,6 +47,7 @@ struct Membership {
   Rank rank = 0;
   Rank size = 1;
   std::uint64_t incarnation = 0;
+  Encryption encryption = Encryption::allowed;  ///< of connections that leave this host
   Secret secret;
   std::vector<PeerInfo> peers;  ///< by rank, this one included
   std::vector<Socket> control;  ///< by rank; own entry closed. Unix sockets within a host, TCP otherwise

@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -58,6 +59,11 @@ Error connecting_failed(int error_number, const Address& to) {
       fmt::format("{}; this host has no local port left for it (sysctl net.ipv4.ip_local_port_range), "
                   "or no address of its kind",
                   error.message()));
+}
+
+Error receiving_failed(int error_number) {
+  if (error_number != EBADMSG) return system_error(error_number, "receiving from a socket");
+  return Error(ErrorKind::LinkFault, std::string(kBytesWereChanged));
 }
 
 Task<int> try_connect(Engine& engine, int descriptor, const Address& to) {
@@ -110,12 +116,18 @@ Task<Socket> Socket::connect_until(Engine& engine, Address to, TimePoint deadlin
   }
 }
 
-IoOperation Socket::receive_some(std::span<std::byte> into) noexcept {
-  return IoOperation(engine_->driver(), {.kind = IoKind::recv,
-                                         .descriptor = descriptor(),
-                                         .address = into.data(),
-                                         .bytes = into.size(),
-                                         .flags = MSG_NOSIGNAL});
+Task<int> Socket::receive_some(std::span<std::byte> into) {
+  while (protection_) {
+    const int result = protection_->receive(into);
+    if (result != -EAGAIN) co_return result;
+    co_await readable();
+  }
+  IoOperation operation(engine_->driver(), {.kind = IoKind::recv,
+                                            .descriptor = descriptor(),
+                                            .address = into.data(),
+                                            .bytes = into.size(),
+                                            .flags = MSG_NOSIGNAL});
+  co_return co_await operation;
 }
 
 Task<bool> Socket::receive(std::span<std::byte> into) {
@@ -123,7 +135,7 @@ Task<bool> Socket::receive(std::span<std::byte> into) {
   while (done < into.size()) {
     const int result = co_await receive_some(into.subspan(done));
     if (result == -EINTR || result == -EAGAIN) continue;
-    if (result < 0) throw system_error(-result, "receiving from a socket");
+    if (result < 0) throw receiving_failed(-result);
     if (result == 0 && done == 0) co_return false;
     if (result == 0)
       throw Error(ErrorKind::LinkFault,
@@ -133,7 +145,24 @@ Task<bool> Socket::receive(std::span<std::byte> into) {
   co_return true;
 }
 
+Task<> Socket::send_protected(std::span<const std::byte> first, std::span<const std::byte> second) {
+  while (!first.empty() || !second.empty()) {
+    const int result = protection_->send(first, second);
+    if (result == -EAGAIN) {
+      const int ready = co_await writable();
+      if (ready < 0 && ready != -EINTR) throw system_error(-ready, "sending on a socket");
+      continue;
+    }
+    if (result < 0) throw system_error(-result, "sending on a socket");
+    const auto sent = static_cast<std::size_t>(result);
+    const std::size_t of_first = std::min(sent, first.size());
+    first = first.subspan(of_first);
+    second = second.subspan(sent - of_first);
+  }
+}
+
 Task<> Socket::send(std::span<const std::byte> bytes) {
+  if (protection_) co_return co_await send_protected(bytes);
   std::size_t done = 0;
   while (done < bytes.size()) {
     IoOperation operation(engine_->driver(), {.kind = IoKind::send,
@@ -176,6 +205,7 @@ Task<int> Socket::send_message(::msghdr& message, std::size_t total_bytes) {
 }
 
 Task<> Socket::send(std::span<const std::byte> first, std::span<const std::byte> second) {
+  if (protection_) co_return co_await send_protected(first, second);
   std::array<iovec, 2> pieces = {iovec{const_cast<std::byte*>(first.data()), first.size()},
                                  iovec{const_cast<std::byte*>(second.data()), second.size()}};
   msghdr message{};
@@ -186,6 +216,10 @@ Task<> Socket::send(std::span<const std::byte> first, std::span<const std::byte>
 }
 
 Task<bool> Socket::pass(std::span<const std::byte> bytes, std::span<const int> descriptors) {
+  if (protection_) {
+    co_await send_protected(bytes);
+    co_return true;
+  }
   iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
   ControlBuffer control;
   msghdr message{};
@@ -237,6 +271,7 @@ Task<std::size_t> Socket::receive_message(std::span<std::byte> into, std::vector
 
 Task<bool> Socket::receive(std::span<std::byte> into, std::vector<Descriptor>& descriptors,
                            std::size_t most) {
+  if (protection_) co_return co_await receive(into);
   std::size_t done = 0;
   while (done < into.size()) {
     const std::size_t got = co_await receive_message(into.subspan(done), descriptors, most);
@@ -250,23 +285,26 @@ Task<bool> Socket::receive(std::span<std::byte> into, std::vector<Descriptor>& d
 }
 
 bool Socket::try_send(std::span<const std::byte> bytes) noexcept {
-  return std::cmp_equal(network().send(descriptor(), bytes, {}), bytes.size());
+  return std::cmp_equal(try_send_some(bytes, {}), bytes.size());
 }
 
 int Socket::try_send_some(std::span<const std::byte> first, std::span<const std::byte> second) noexcept {
-  return network().send(descriptor(), first, second);
+  return protection_ ? protection_->send(first, second) : network().send(descriptor(), first, second);
 }
 
 int Socket::try_receive_some(std::span<std::byte> into) noexcept {
-  return network().receive(descriptor(), into);
+  return protection_ ? protection_->receive(into) : network().receive(descriptor(), into);
 }
 
 IoOperation Socket::writable() noexcept {
   return IoOperation(engine_->driver(), {.kind = IoKind::poll, .descriptor = descriptor(), .flags = POLLOUT});
 }
 
-IoOperation Socket::readable() noexcept {
-  return IoOperation(engine_->driver(), {.kind = IoKind::poll, .descriptor = descriptor(), .flags = POLLIN});
+Task<> Socket::readable() {
+  if (protection_ && protection_->has_received()) co_return;
+  IoOperation operation(engine_->driver(),
+                        {.kind = IoKind::poll, .descriptor = descriptor(), .flags = POLLIN});
+  co_await operation;
 }
 
 bool Socket::is_acknowledged() noexcept { return !is_open() || network().unacknowledged(descriptor()) <= 0; }

@@ -4,9 +4,11 @@
 #include <cohort/engine/engine.h>
 #include <cohort/engine/io/address.h>
 #include <cohort/engine/io/network.h>
+#include <cohort/engine/io/socket_protection.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -56,8 +58,13 @@ class Socket {
   [[nodiscard]] bool is_open() const noexcept { return handle_.is_open(); }
   [[nodiscard]] int descriptor() const noexcept { return handle_.number(); }
 
+  /// From now on all bytes go through this, both ways. Before anything else is under way here.
+  void protect(std::unique_ptr<SocketProtection> protection) noexcept { protection_ = std::move(protection); }
+  [[nodiscard]] bool is_protected() const noexcept { return protection_ != nullptr; }
+  [[nodiscard]] Network& network() const noexcept { return engine_->network(); }
+
   /// At least one byte, or 0 at the end of the stream, or minus the error number.
-  [[nodiscard]] IoOperation receive_some(std::span<std::byte> into) noexcept;
+  Task<int> receive_some(std::span<std::byte> into);
   /// Exactly so many bytes; false if the stream ended before the first one. Throws LinkFault if it ended
   /// within.
   Task<bool> receive(std::span<std::byte> into);
@@ -85,8 +92,9 @@ class Socket {
   [[nodiscard]] int try_receive_some(std::span<std::byte> into) noexcept;
   /// Until try_send_some() would not answer EAGAIN: there is room, or an error to be told.
   [[nodiscard]] IoOperation writable() noexcept;
-  /// Until try_receive_some() would not answer EAGAIN: there are bytes, their end, or an error to be told.
-  [[nodiscard]] IoOperation readable() noexcept;
+  /// Until try_receive_some() would not answer EAGAIN, as far as is known: there are bytes, their end, or an
+  /// error to be told.
+  Task<> readable();
 
   /// Whether the other end's host has all that was sent, or the connection is over.
   [[nodiscard]] bool is_acknowledged() noexcept;
@@ -106,15 +114,16 @@ class Socket {
 
  private:
   friend class Listener;
+  Task<> send_protected(std::span<const std::byte> first, std::span<const std::byte> second = {});
   Task<int> send_message(::msghdr& message, std::size_t total_bytes);
   Task<std::size_t> receive_message(std::span<std::byte> into, std::vector<Descriptor>& descriptors,
                                     std::size_t most);
 
   Socket(Engine& engine, SocketHandle handle) noexcept : engine_(&engine), handle_(std::move(handle)) {}
-  [[nodiscard]] Network& network() const noexcept { return engine_->network(); }
 
   Engine* engine_ = nullptr;
   SocketHandle handle_;
+  std::unique_ptr<SocketProtection> protection_;
 };
 
 /// A listening socket.

@@ -17,7 +17,7 @@ namespace cohort::environment {
 namespace {
 
 constexpr std::string_view kPrefix = "COHORT_";
-constexpr std::array<std::string_view, 39> kVariables = {
+constexpr std::array<std::string_view, 40> kVariables = {
     "COHORT_ADDR",           "COHORT_ALGO",        "COHORT_AUTH",
     "COHORT_BENCH_BOARD_FD", "COHORT_BUFFSIZE",    "COHORT_CACHE",
     "COHORT_CACHE_REFRESH",  "COHORT_CMA",         "COHORT_COMPUTE_THREADS",
@@ -30,7 +30,8 @@ constexpr std::array<std::string_view, 39> kVariables = {
     "COHORT_JOIN_TIMEOUT",   "COHORT_LOCAL_RANK",  "COHORT_LOCAL_SIZE",
     "COHORT_NAME",           "COHORT_RANK",        "COHORT_SECRET",
     "COHORT_SECRET_FD",      "COHORT_SECRET_FILE", "COHORT_SIZE",
-    "COHORT_SPIN_US",        "COHORT_TIMEOUT",     "COHORT_TRANSPORT"};
+    "COHORT_SPIN_US",        "COHORT_TIMEOUT",     "COHORT_TLS",
+    "COHORT_TRANSPORT"};
 /// Letters that are wrong, missing or too many in what is still taken for a slip.
 constexpr std::size_t kMostSlips = 2;
 

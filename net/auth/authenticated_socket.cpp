@@ -3,6 +3,7 @@
 
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/host.h>
+#include <cohort/net/auth/tls.h>
 
 #include <fmt/format.h>
 
@@ -32,6 +33,15 @@ bool is_only_own_deadline(const Error& error, CancelScope* around) {
   return error.kind() == ErrorKind::DeadlineExceeded && (around == nullptr || !around->is_cancelled());
 }
 
+bool is_of_connection(const Error& error) {
+  return error.kind() == ErrorKind::SystemError || (error.kind() == ErrorKind::LinkFault && !error.culprit());
+}
+
+/// What does not leave this host needs no encryption: whoever could read it there, could read the processes.
+void ask_for_what_this_needs(const Socket& socket, Identity& mine) {
+  if (mine.encryption == Encryption::required && stays_in_host(socket)) mine.encryption = Encryption::allowed;
+}
+
 Error to_error(const Refusal& refusal, const Callee& callee) {
   const Error error = refusal.to_error();
   return callee.rank ? error.with_culprit(*callee.rank) : error;
@@ -45,12 +55,11 @@ Task<Identity> run_client(Socket& socket, const Secret& secret, const Identity& 
   const Step<Proof> step = handshake.on_challenge(std::span(buffer).first(got));
   if (step.send) co_await socket.send(*step.send);
   if (step.refusal) throw to_error(*step.refusal, callee);
+  if (const std::optional<Secret> key = handshake.connection_key()) co_await encrypt_as_client(socket, *key);
   std::array<std::byte, 1> verdict{};
   const bool came = co_await socket.receive(verdict);
   if (!came || verdict[0] != kTaken)
-    throw Error(
-        ErrorKind::LinkFault,
-        fmt::format("{} closed the connection instead of taking it; its own log says why", callee.where));
+    throw Error(ErrorKind::LinkFault, "it closed the connection instead of taking it; its own log says why");
   co_return handshake.peer();
 }
 
@@ -71,6 +80,7 @@ Task<Admission> run_server(Socket& socket, const Secret& secret, const Identity&
   const std::size_t proof_bytes = co_await receive_message(socket, proof, where);
   admission.refusal = handshake.on_proof(std::span(proof).first(proof_bytes));
   if (admission.refusal) co_return admission;
+  if (const std::optional<Secret> key = handshake.connection_key()) co_await encrypt_as_server(socket, *key);
   admission.peer = handshake.peer();
   co_return admission;
 }
@@ -82,12 +92,13 @@ Task<Identity> authenticate_as_client(Socket& socket, const Secret& secret, Iden
   CancelScope* around = co_await current_scope();
   std::string failure;
   try {
+    ask_for_what_this_needs(socket, mine);
     Task<Identity> handshake = run_client(socket, secret, mine, callee);
     if (patience) handshake = with_deadline(*patience, std::move(handshake));
     co_return co_await handshake;
   } catch (const Error& error) {
     const bool is_silent = patience && is_only_own_deadline(error, around);
-    if (!is_silent && error.kind() != ErrorKind::SystemError) throw;
+    if (!is_silent && !is_of_connection(error)) throw;
     failure = is_silent ? fmt::format("{} did not answer for {} s", callee.where,
                                       std::chrono::duration_cast<std::chrono::seconds>(*patience).count())
                         : fmt::format("{}: {}", callee.where, error.message());
@@ -101,12 +112,13 @@ Task<Admission> authenticate_as_server(Socket& socket, const Secret& secret, Ide
   CancelScope* around = co_await current_scope();
   Admission failed;
   try {
+    ask_for_what_this_needs(socket, mine);
     Task<Admission> handshake = run_server(socket, secret, mine, service, where);
     Task<Admission> timed = with_deadline(kAuthenticationTime, std::move(handshake));
     co_return co_await timed;
   } catch (const Error& error) {
     const bool is_silent = is_only_own_deadline(error, around);
-    if (!is_silent && error.kind() != ErrorKind::SystemError) throw;
+    if (!is_silent && !is_of_connection(error)) throw;
     failed.refusal = Refusal{RefusalReason::truncated, false,
                              fmt::format("{} did not prove who it is: {}", where, error.message())};
   }
@@ -120,6 +132,11 @@ bool tell_taken(Socket& socket) noexcept {
 
 bool is_own_user(const Socket& socket) {
   return !socket.local_address().is_unix() || socket.peer_credentials().user == host::user_id();
+}
+
+bool stays_in_host(const Socket& socket) {
+  const Address local = socket.local_address();
+  return local.is_unix() || local.with_any_port() == socket.remote_address().with_any_port();
 }
 
 std::string address_for_people(const Socket& socket) {

@@ -18,6 +18,9 @@ inline constexpr Duration kAnswerTime = 3 * kAuthenticationTime;
 /// Proves to each other, over a new connection, that both ends know the secret; see handshake.h. The
 /// listening end has really taken the connection when this returns.
 ///
+/// Where either end requires it (Identity::encryption), the connection is encrypted from then on, unless it
+/// stays in this host.
+///
 /// `callee` says whom we expect. Unix: the other end must run under our user. Lifetime: the references
 /// outlive the task.
 ///
@@ -47,6 +50,9 @@ Task<Admission> authenticate_as_server(Socket& socket, const Secret& secret, Ide
 
 /// Unix: the other end runs under our effective user. Other sockets: true.
 [[nodiscard]] bool is_own_user(const Socket& socket);
+
+/// Whether both ends have the same address.
+[[nodiscard]] bool stays_in_host(const Socket& socket);
 
 /// Where the other end is, for texts: a Unix socket has no address of its own, so its listener's is used.
 [[nodiscard]] std::string address_for_people(const Socket& socket);

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view kServerLabel = "cohort1-s";
 constexpr std::string_view kClientLabel = "cohort1-c";
+constexpr std::string_view kTrafficLabel = "cohort1-t";
 
 /// One role's key for one connection.
 Secret role_key(const Secret& secret, const JobId& job, std::string_view label) {
@@ -38,6 +39,16 @@ Mac client_mac(const Secret& secret, const JobId& job, Verdict verdict, const He
   const std::array<std::byte, 1> code{static_cast<std::byte>(verdict)};
   return crypto::hmac_sha256(
       key.bytes(), {std::as_bytes(std::span(kClientLabel)), code, hello, challenge.first(kChallengeBytes)});
+}
+
+Secret traffic_key(const Secret& secret, const Hello& hello, const Challenge& challenge) {
+  std::array<std::byte, kHelloBytes + kChallengeBytes> both;
+  std::ranges::copy(challenge, std::ranges::copy(hello, both.begin()).out);
+  std::array<std::byte, Secret::kBytes> bytes;
+  crypto::hkdf_sha256(secret.bytes(), crypto::sha256(both), std::as_bytes(std::span(kTrafficLabel)), bytes);
+  Secret key = Secret::from_bytes(bytes);
+  crypto::wipe(bytes);
+  return key;
 }
 
 /// "rank 3 at 10.0.0.2:4711 (pid 812)".
@@ -74,6 +85,13 @@ std::optional<Refusal> find_disagreement(const Identity& mine, const Identity& p
             ? fmt::format("{} is this process itself: the address of another rank leads back here", name)
             : fmt::format("{} has the rank of this process (pid {}): give each process a rank of its own",
                           name, mine.pid));
+  const bool forbids = mine.encryption == Encryption::forbidden || peer.encryption == Encryption::forbidden;
+  if (forbids && is_encrypted_between(mine, peer))
+    return refused(
+        RefusalReason::encryption,
+        fmt::format("{} {} encryption, this process (rank {}) {} it: give all ranks the same COHORT_TLS",
+                    name, peer.encryption == Encryption::required ? "requires" : "forbids", mine.rank,
+                    mine.encryption == Encryption::required ? "requires" : "forbids"));
   return std::nullopt;
 }
 
@@ -100,6 +118,7 @@ Step<Proof> ClientHandshake::on_challenge(std::span<const std::byte> bytes) {
   const auto decoded = decode_greeting(bytes, MessageKind::challenge, callee_.where);
   if (const auto* refusal = std::get_if<Refusal>(&decoded)) return {std::nullopt, *refusal};
 
+  std::ranges::copy(bytes, challenge_.begin());
   const auto& challenge = std::get<Greeting>(decoded);
   if (!crypto::is_equal(challenge.mac, server_mac(*secret_, mine_.job, hello_, bytes))) {
     const Rank rank = callee_.rank.value_or(challenge.identity.rank);
@@ -146,6 +165,11 @@ std::optional<Refusal> ClientHandshake::judge(const Greeting& challenge) const {
 const Identity& ClientHandshake::peer() const noexcept {
   COHORT_ASSERT(peer_.has_value(), "{} has not been accepted", callee_.where);
   return *peer_;
+}
+
+std::optional<Secret> ClientHandshake::connection_key() const {
+  if (!is_encrypted_between(mine_, peer())) return std::nullopt;
+  return traffic_key(*secret_, hello_, challenge_);
 }
 
 bool Service::takes(Purpose purpose, Lane lane) const noexcept {
@@ -226,6 +250,11 @@ std::optional<Refusal> ServerHandshake::judge(const ProofFields& proof) const {
             "why",
             name, mine_.rank, mine_.pid));
   return std::nullopt;
+}
+
+std::optional<Secret> ServerHandshake::connection_key() const {
+  if (!is_encrypted_between(mine_, peer())) return std::nullopt;
+  return traffic_key(*secret_, hello_, challenge_);
 }
 
 const Identity& ServerHandshake::peer() const noexcept {

@@ -28,8 +28,12 @@
 /// and the MACs cover every field of both ends, the other job's id or another world size included: such a
 /// mix-up is found after both ends have proven themselves, so both can report it with both values.
 ///
-/// A stranger's listener gets no MAC from us. It authenticates the beginning of a connection; bytes sent
-/// later are as safe as the network is.
+/// A stranger's listener gets no MAC from us. What is sent later is encrypted where either end requires it
+/// (tls.h), by a key of this connection's own:
+///
+///     K = HKDF(secret, salt = SHA-256(HELLO | CHALLENGE), info = "cohort1-t")
+///
+/// Otherwise later bytes are as safe as the network is.
 ///
 /// No I/O and no time here: the caller moves the bytes, reads exactly one message at a time into a fixed
 /// buffer, and gives each connection a deadline. Threads: each object on one. Errors: Internal if OpenSSL
@@ -71,6 +75,8 @@ class ClientHandshake {
 
   /// Whom we are connected to. After success.
   [[nodiscard]] const Identity& peer() const noexcept;
+  /// What this connection is encrypted with, if it is to be. After success.
+  [[nodiscard]] std::optional<Secret> connection_key() const;
 
  private:
   [[nodiscard]] std::optional<Refusal> judge(const Greeting& challenge) const;
@@ -79,6 +85,7 @@ class ClientHandshake {
   Identity mine_;
   Callee callee_;
   Hello hello_;
+  Challenge challenge_{};
   std::optional<Identity> peer_;
   bool is_used_ = false;
 };
@@ -111,6 +118,8 @@ class ServerHandshake {
 
   /// Who is connected, with a rank below mine.world that is not mine. After success.
   [[nodiscard]] const Identity& peer() const noexcept;
+  /// As the client's.
+  [[nodiscard]] std::optional<Secret> connection_key() const;
 
  private:
   enum class State : std::uint8_t { before_hello, before_proof, accepted, refused };

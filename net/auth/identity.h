@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/net/encryption.h>
 #include <cohort/net/rank.h>
 
 #include <array>
@@ -45,11 +46,17 @@ struct Identity {
   Purpose purpose = Purpose::join;
   Lane lane = 0;
   GroupNumber group = 0;  ///< of a data connection: whose, as the rank that connects numbers it
+  Encryption encryption = Encryption::allowed;
   std::uint32_t features =
       0;  ///< bits that both ends may act upon; carried and protected, not interpreted here
 
   friend bool operator==(const Identity&, const Identity&) = default;
 };
+
+/// Whether a connection between these is encrypted.
+[[nodiscard]] constexpr bool is_encrypted_between(const Identity& one, const Identity& other) noexcept {
+  return one.encryption == Encryption::required || other.encryption == Encryption::required;
+}
 
 /// For Identity::incarnation.
 [[nodiscard]] std::uint64_t random_incarnation();

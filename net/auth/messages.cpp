@@ -30,8 +30,9 @@ constexpr std::size_t kIncarnationAt = 40;  // 8
 constexpr std::size_t kPidAt = 48;          // 4
 constexpr std::size_t kFeaturesAt = 52;     // 4
 constexpr std::size_t kGroupAt = 56;        // 4
-constexpr std::size_t kReservedAt = 60;     // 4, zero
-constexpr std::size_t kReservedBytes = 4;
+constexpr std::size_t kEncryptionAt = 60;
+constexpr std::size_t kReservedAt = 61;  // 3, zero
+constexpr std::size_t kReservedBytes = 3;
 constexpr std::size_t kNonceAt = 64;                 // 32
 constexpr std::size_t kMacAt = kGreetingFieldBytes;  // 32
 static_assert(kMacAt + sizeof(Mac) == kHelloBytes && kHelloBytes == kChallengeBytes);
@@ -143,6 +144,7 @@ std::array<std::byte, 128> encode(const Greeting& greeting, MessageKind kind) no
   put(message, kPidAt, identity.pid);
   put(message, kFeaturesAt, identity.features);
   put(message, kGroupAt, identity.group);
+  put(message, kEncryptionAt, code(identity.encryption));
   put(message, kNonceAt, greeting.nonce);
   put(message, kMacAt, greeting.mac);
   return message;
@@ -172,7 +174,10 @@ std::variant<Greeting, Refusal> decode_greeting(std::span<const std::byte> bytes
   if (suite != kSuiteSha256)
     return malformed(where, expected, "the suite", suite, fmt::format("{}", kSuiteSha256));
   if (!is_zero(bytes.subspan(kReservedAt, kReservedBytes)))
-    return malformed(where, expected, "a reserved field", get<std::uint32_t>(bytes, kReservedAt), "0");
+    return malformed(where, expected, "a reserved field", get<std::uint8_t>(bytes, kReservedAt), "0");
+  const auto encryption = get<std::uint8_t>(bytes, kEncryptionAt);
+  if (encryption > code(Encryption::forbidden))
+    return malformed(where, expected, "what it wants encrypted", encryption, "0, 1 or 2");
   const auto group = get<std::uint32_t>(bytes, kGroupAt);
   if (group != 0 && purpose != code(Purpose::data))
     return malformed(where, expected, "the group of a connection that is of none", group, "0");
@@ -186,6 +191,7 @@ std::variant<Greeting, Refusal> decode_greeting(std::span<const std::byte> bytes
   greeting.identity.purpose = static_cast<Purpose>(purpose);
   greeting.identity.lane = get<std::uint16_t>(bytes, kLaneAt);
   greeting.identity.group = group;
+  greeting.identity.encryption = static_cast<Encryption>(encryption);
   greeting.identity.features = get<std::uint32_t>(bytes, kFeaturesAt);
   greeting.nonce = get_bytes<32>(bytes, kNonceAt);
   greeting.mac = get_bytes<32>(bytes, kMacAt);

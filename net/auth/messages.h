@@ -22,7 +22,7 @@ inline constexpr std::array<std::byte, 8> kMagic{std::byte{0x89}, std::byte{'C'}
 
 /// Of the handshake. What no later version may change: the magic, the offsets of version and kind, and the
 /// sizes of HELLO and CHALLENGE; so that different versions can say so instead of waiting for each other.
-inline constexpr std::uint16_t kHandshakeVersion = 3;
+inline constexpr std::uint16_t kHandshakeVersion = 4;
 
 inline constexpr std::size_t kHelloBytes = 128;
 inline constexpr std::size_t kChallengeBytes = 128;

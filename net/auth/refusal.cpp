@@ -52,6 +52,7 @@ std::string_view to_string(RefusalReason reason) noexcept {
     case RefusalReason::same_rank: return "same_rank";
     case RefusalReason::wrong_purpose: return "wrong_purpose";
     case RefusalReason::unexpected_peer: return "unexpected_peer";
+    case RefusalReason::encryption: return "encryption";
     case RefusalReason::declined: return "declined";
   }
   return "unknown";
@@ -65,6 +66,7 @@ Error Refusal::to_error() const {
     case RefusalReason::truncated: return Error(ErrorKind::LinkFault, text);
     case RefusalReason::version:
     case RefusalReason::wrong_job:
+    case RefusalReason::encryption:
     case RefusalReason::unexpected_peer: return Error(ErrorKind::Mismatch, text);
     case RefusalReason::bad_mac: return Error(ErrorKind::AuthFailed, text);
     case RefusalReason::world_mismatch:

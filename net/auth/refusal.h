@@ -25,10 +25,11 @@ enum class RefusalReason : std::uint8_t {
   same_rank,        ///< the peer claims the rank of this process
   wrong_purpose,    ///< the listener does not take this kind of connection, or this lane
   unexpected_peer,  ///< an honest rank, but not the one (or not the incarnation) that was called
+  encryption,       ///< one end requires it, the other forbids it
   declined,         ///< the peer has the secret and does not want this connection; its own log says why
 };
 
-inline constexpr std::size_t kRefusalReasons = 12;
+inline constexpr std::size_t kRefusalReasons = 13;
 
 [[nodiscard]] std::string_view to_string(RefusalReason reason) noexcept;
 

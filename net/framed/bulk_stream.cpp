@@ -51,8 +51,10 @@ Task<> BulkStream::on_stream(Task<> moving) {
     co_return;
   } catch (...) {
     const bool was_closed = is_closed_;
+    const bool is_cancelled = scope != nullptr && scope->is_cancelled();
+    if (!was_closed && is_cancelled) host_.gives_up(peer_);  // before it sees the connection end
     shutdown();
-    if (scope != nullptr && scope->is_cancelled()) throw;
+    if (is_cancelled) throw;
     if (!was_closed) failure = as_error(std::current_exception());
   }
   if (failure) {

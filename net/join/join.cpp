@@ -143,7 +143,9 @@ Task<Membership> join(Engine& engine, JoinOptions options, std::uint64_t fabric)
   options.check();
   set_log_rank(options.rank);
   JoinState state(engine, std::move(options));
-  state.membership.peers[state.options.rank].fabric = fabric;
+  // What a device reads and writes by itself nobody encrypts.
+  const bool is_encrypted = state.options.encryption == Encryption::required;
+  state.membership.peers[state.options.rank].fabric = is_encrypted ? 0 : fabric;
   choose_secret(state);
   if (state.options.size == 1) co_return std::move(state.membership);
   if (state.options.rank == 0) {

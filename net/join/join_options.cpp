@@ -59,6 +59,17 @@ void read_secret(JoinOptions& options) {
   }
 }
 
+Encryption encryption_from_environment() {
+  const std::string text = environment::text("COHORT_TLS").value_or("auto");
+  if (text == "on") return Encryption::required;
+  if (text == "off") return Encryption::forbidden;
+  if (text == "auto") return Encryption::allowed;
+  throw Error(ErrorKind::InvalidArgument,
+              fmt::format("COHORT_TLS='{}' is none of on, off and auto (the default: where another rank "
+                          "says on)",
+                          text));
+}
+
 void read_place(JoinOptions& options) {
   const auto rank = environment::text("COHORT_RANK");
   const auto size = environment::text("COHORT_SIZE");
@@ -111,6 +122,7 @@ JoinOptions join_options_besides_place() {
         fmt::format("COHORT_AUTH='{}' is not 'none': leave it unset to have every connection authenticated",
                     *authentication));
   options.is_unauthenticated = authentication.has_value();
+  options.encryption = encryption_from_environment();
   read_secret(options);
   return options;
 }
@@ -130,6 +142,10 @@ void JoinOptions::check() const {
             "the communicator's name has {} characters; it takes 1 to {} printable ones without blanks "
             "(COHORT_NAME)",
             name.size(), kMostNameCharacters));
+  if (is_unauthenticated && encryption == Encryption::required)
+    throw Error(ErrorKind::InvalidArgument,
+                "COHORT_TLS=on needs a secret, and COHORT_AUTH=none has none: give all ranks "
+                "COHORT_SECRET_FILE instead");
   if (timeout <= Duration::zero())
     throw Error(ErrorKind::InvalidArgument,
                 "the time to join in must be more than zero (COHORT_JOIN_TIMEOUT)");

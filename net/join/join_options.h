@@ -3,6 +3,7 @@
 
 #include <cohort/engine/clock.h>
 #include <cohort/net/auth/secret.h>
+#include <cohort/net/encryption.h>
 #include <cohort/net/rank.h>
 
 #include <chrono>
@@ -32,11 +33,13 @@ struct JoinOptions {
   /// Ranks of one machine with different texts treat each other as ranks of different hosts: no shared
   /// memory.
   std::string host_id;
+  /// Of connections that leave a host: COHORT_TLS.
+  Encryption encryption = Encryption::allowed;
   bool is_unauthenticated = false;  ///< COHORT_AUTH=none: TCP without a secret, for anybody who can reach it
 
   /// COHORT_RANK, COHORT_SIZE (neither: what mpirun, mpiexec, srun or torchrun say; else rank 0 of 1, with a
   /// warning where an environment says that there are more), COHORT_ADDR, COHORT_NAME, COHORT_JOB,
-  /// COHORT_JOIN_TIMEOUT, COHORT_AUTH=none, COHORT_HOST_ID, and the first of COHORT_SECRET_FD,
+  /// COHORT_JOIN_TIMEOUT, COHORT_AUTH=none, COHORT_TLS, COHORT_HOST_ID, and the first of COHORT_SECRET_FD,
   /// COHORT_SECRET_FILE, COHORT_SECRET that is set.
   ///
   /// The descriptor is read and closed once per process and remembered, so that a second communicator can

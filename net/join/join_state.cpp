@@ -43,6 +43,7 @@ Identity make_identity(const JoinOptions& options) {
   identity.world = options.size;
   identity.incarnation = random_incarnation();
   identity.pid = current_process();
+  identity.encryption = options.encryption;
   return identity;
 }
 
@@ -61,6 +62,7 @@ JoinState::JoinState(Engine& on, JoinOptions asked)
   membership.rank = options.rank;
   membership.size = options.size;
   membership.incarnation = identity.incarnation;
+  membership.encryption = identity.encryption;
   membership.peers.resize(options.size);
   membership.control.resize(options.size);
 

@@ -3,20 +3,19 @@
 
 #include <cohort/engine/error.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace cohort::tcp {
 
 /// An error counts: the next attempt will tell which.
 Task<> SocketStream::until_writable() { co_await socket_.writable(); }
-Task<> SocketStream::until_readable() { co_await socket_.readable(); }
+Task<> SocketStream::until_readable() { return socket_.readable(); }
 
-Task<int> SocketStream::receive_some(std::span<std::byte> into) {
-  const int result = co_await socket_.receive_some(into);
-  co_return result;
-}
+Task<int> SocketStream::receive_some(std::span<std::byte> into) { return socket_.receive_some(into); }
 
 std::string SocketStream::explain(int error_number) const {
+  if (error_number == EBADMSG) return std::string(kBytesWereChanged);
   return std::string(system_error(error_number, "the connection broke").message());
 }
 

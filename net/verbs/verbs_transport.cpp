@@ -61,19 +61,24 @@ class VerbsTransport final : public framed::FramedTransport {
 
  private:
   [[nodiscard]] Task<std::unique_ptr<framed::FramedLink>> make_link(Rank peer, Lane lane) override {
+    std::unique_ptr<VerbsStream> stream = co_await open_stream(peer, lane);
+    co_return std::make_unique<framed::FramedLink>(use().engine, std::move(stream), use().host,
+                                                   use().membership.rank, peer, lane, "verbs");
+  }
+  Task<std::unique_ptr<VerbsStream>> open_stream(Rank peer, Lane lane) {
     Socket socket;  // ends after the peer, which may wait on it, was told
-    std::unique_ptr<VerbsStream> stream;
     try {
       Socket opened = co_await use().connections.open(peer, lane);
       socket = std::move(opened);
-      std::unique_ptr<VerbsStream> connected = co_await connect_stream(peer, socket);
-      stream = std::move(connected);
+      std::unique_ptr<VerbsStream> stream = co_await connect_stream(peer, socket);
+      co_return stream;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::LinkFault) use().host.gives_up(peer);  // else it was not this rank
+      throw;
     } catch (...) {
       use().host.gives_up(peer);
       throw;
     }
-    co_return std::make_unique<framed::FramedLink>(use().engine, std::move(stream), use().host,
-                                                   use().membership.rank, peer, lane, "verbs");
   }
 
   [[nodiscard]] std::unique_ptr<framed::BulkStream> make_bulk(Rank peer) override {
@@ -81,8 +86,8 @@ class VerbsTransport final : public framed::FramedTransport {
                                                 [this, peer] { return open_bulk(peer); });
   }
   Task<std::unique_ptr<framed::ByteStream>> open_bulk(Rank peer) {
-    Socket socket = co_await use().connections.open(peer, kBulkLane);
-    co_return co_await connect_stream(peer, socket);
+    std::unique_ptr<VerbsStream> stream = co_await open_stream(peer, kBulkLane);
+    co_return stream;
   }
 
   // Small messages are sent before the peer receives any, and only TCP takes them while nothing there

@@ -29,6 +29,7 @@ struct TransportCase {
   std::string name;
   TransportKind kind;
   Place place = Place::world;
+  bool is_encrypted = false;
   bool is_isolated = false;
   /// A device's own threads may have to wait for a processor, and in an emulated guest for long.
   Duration settling = std::chrono::milliseconds(5);
@@ -68,9 +69,11 @@ class LinkConformance : public ::testing::TestWithParam<TransportCase> {
 
   /// The same, where trouble is what the test is about.
   static void run_troubled(const Role& role_0, const Role& role_1) {
-    const LinkEnd::Choice choice{.address = fresh_unix_address(),
+    const bool is_encrypted = GetParam().is_encrypted;
+    const LinkEnd::Choice choice{.address = is_encrypted ? fresh_other_address() : fresh_unix_address(),
                                  .kind = GetParam().kind,
                                  .settling = GetParam().settling,
+                                 .is_encrypted = is_encrypted,
                                  .is_isolated = GetParam().is_isolated};
     const auto play_both = [&](Engine& engine) {
       auto both = [&]() -> Task<> {
@@ -119,6 +122,13 @@ inline std::vector<TransportCase> transport_cases() {
       {.name = "tcp",
        .kind = library_kind("tcp"),
        .place = Place::kernel,
+       .reaches_user_windows = true,
+       .has_several_under_way = true,
+       .reports_closing = true},
+      {.name = "tcp_encrypted",
+       .kind = library_kind("tcp"),
+       .place = Place::kernel,
+       .is_encrypted = true,
        .reaches_user_windows = true,
        .has_several_under_way = true,
        .reports_closing = true},

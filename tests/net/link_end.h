@@ -79,6 +79,7 @@ class LinkEnd : Immovable {
     std::string address;  ///< where they meet
     TransportKind kind;
     Duration settling = std::chrono::milliseconds(5);  ///< how long what was said may be on its way
+    bool is_encrypted = false;
     bool is_isolated = false;  ///< as if ranks of one process lived in processes of their own
   };
 
@@ -86,6 +87,10 @@ class LinkEnd : Immovable {
   static Task<std::unique_ptr<LinkEnd>> make(Engine& engine, Rank rank, const Choice& choice) {
     std::unique_ptr<LinkEnd> end(new LinkEnd(engine, rank, choice.settling));
     std::vector<JoinOptions> world = world_of(2, choice.address);
+    if (choice.is_encrypted) {
+      give_secret(world);
+      for (JoinOptions& options : world) options.encryption = Encryption::required;
+    }
     const std::uint64_t fabric = choice.kind.fabric == nullptr ? 0 : choice.kind.fabric();
     Membership membership = co_await cohort::join(engine, std::move(world[rank]), fabric);
     end->membership_ = std::move(membership);

@@ -38,6 +38,11 @@ std::string fresh_tcp_address() {
   }
 }
 
+std::string fresh_other_address() {
+  const std::string address = fresh_tcp_address();
+  return "127.0.0.2" + address.substr(address.find(':'));
+}
+
 std::vector<JoinOptions> world_of(Rank size, const std::string& address) {
   std::vector<JoinOptions> world;
   for (Rank rank = 0; rank < size; ++rank) {

@@ -17,6 +17,10 @@ namespace cohort::test {
 /// whoever asks for any.
 [[nodiscard]] std::string fresh_tcp_address();
 
+/// The same with another address of this machine than the one that its own connections come from, so that
+/// they are taken for those of another host.
+[[nodiscard]] std::string fresh_other_address();
+
 /// The options of all ranks of a world that meets there; ten seconds to join.
 [[nodiscard]] std::vector<JoinOptions> world_of(Rank size, const std::string& address);
 /// The same secret for all of them, told apart by `seed`.

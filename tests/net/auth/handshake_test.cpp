@@ -442,6 +442,27 @@ TEST(Handshake, only_the_rank_and_incarnation_that_were_called_are_accepted) {
   expect_refused(incarnation.server, RefusalReason::declined, true);
 }
 
+TEST(Handshake, who_requires_encryption_and_who_forbids_it_are_told_both) {
+  Wire wire;
+  wire.client.encryption = Encryption::required;
+  wire.server.encryption = Encryption::forbidden;
+  const Outcome outcome = wire.run();
+  for (const std::optional<Refusal>& refusal : {outcome.client, outcome.server}) {
+    expect_refused(refusal, RefusalReason::encryption, true);
+    EXPECT_EQ(refusal->to_error().kind(), ErrorKind::Mismatch);
+    EXPECT_THAT(refusal->text, AllOf(HasSubstr("requires"), HasSubstr("forbids"), HasSubstr("COHORT_TLS")));
+  }
+}
+
+TEST(Handshake, what_is_wanted_of_encryption_cannot_be_changed_on_the_way) {
+  constexpr std::size_t kEncryptionAt = 60;
+  Wire wire;
+  wire.client.encryption = Encryption::required;
+  wire.on_hello = [](Hello& hello) { hello[kEncryptionAt] = std::byte{0}; };
+  const Outcome outcome = wire.run();
+  expect_refused(outcome.client, RefusalReason::bad_mac, false);
+}
+
 TEST(Handshake, nonces_and_incarnations_differ_each_time) {
   EXPECT_NE(random_nonce(), random_nonce());
   EXPECT_NE(random_incarnation(), random_incarnation());

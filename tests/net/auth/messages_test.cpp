@@ -24,7 +24,7 @@ TEST(Messages, are_the_same_bytes_on_every_machine) {
   const Hello hello = encode(greeting, MessageKind::hello);
   const auto byte = [&](std::size_t at) { return std::to_integer<int>(hello[at]); };
   EXPECT_EQ(byte(0), 0x89);
-  EXPECT_EQ(byte(8), 3);
+  EXPECT_EQ(byte(8), 4);
   EXPECT_EQ(byte(10), 1);
   EXPECT_EQ(byte(11), 3);
   EXPECT_EQ(byte(12), 0x0b);

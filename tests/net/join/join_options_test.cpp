@@ -88,6 +88,7 @@ TEST_F(JoinOptionsFromEnvironment, nothing_set_means_alone) {
   EXPECT_EQ(options.timeout, std::chrono::seconds(120));
   EXPECT_FALSE(options.secret);
   EXPECT_FALSE(options.is_unauthenticated);
+  EXPECT_EQ(options.encryption, Encryption::allowed);
   EXPECT_THAT(options.address_or_default(), AllOf(HasSubstr("unix:cohort-"), HasSubstr("-world")));
 }
 
@@ -99,6 +100,7 @@ TEST_F(JoinOptionsFromEnvironment, everything_is_read) {
   set("COHORT_JOB", "4711");
   set("COHORT_JOIN_TIMEOUT", "250ms");
   set("COHORT_AUTH", "none");
+  set("COHORT_TLS", "off");
   set("COHORT_HOST_ID", "left half");
   const JoinOptions options = JoinOptions::from_environment();
   EXPECT_EQ(options.rank, 3U);
@@ -108,7 +110,18 @@ TEST_F(JoinOptionsFromEnvironment, everything_is_read) {
   EXPECT_EQ(options.job, "4711");
   EXPECT_EQ(options.timeout, std::chrono::milliseconds(250));
   EXPECT_TRUE(options.is_unauthenticated);
+  EXPECT_EQ(options.encryption, Encryption::forbidden);
   EXPECT_EQ(options.host_id, "left half");
+}
+
+TEST_F(JoinOptionsFromEnvironment, encryption_needs_a_secret) {
+  set("COHORT_TLS", "on");
+  EXPECT_EQ(JoinOptions::from_environment().encryption, Encryption::required);
+  set("COHORT_AUTH", "none");
+  expect_invalid({"COHORT_TLS=on", "COHORT_SECRET_FILE"});
+  clear();
+  set("COHORT_TLS", "yes");
+  expect_invalid({"COHORT_TLS='yes'", "on, off and auto"});
 }
 
 TEST_F(JoinOptionsFromEnvironment, half_a_place_says_which_half_is_missing) {
