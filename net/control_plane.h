@@ -97,6 +97,10 @@ class ControlPlane : Immovable {
   [[nodiscard]] bool has_process_ended(Rank peer) const noexcept;
   /// Of a rank of another host: as Socket::silence().
   [[nodiscard]] Duration silence(Rank peer) const noexcept;
+  /// Whether the connection to that rank ended since its host did not answer any more.
+  [[nodiscard]] bool has_lost_host(Rank peer) const noexcept {
+    return membership_.control[peer].has_lost_host();
+  }
   /// Whether that rank has left the communicator in good order.
   [[nodiscard]] bool said_goodbye(Rank peer) const noexcept { return peers_[peer].said_goodbye; }
   /// Ends all connections; the listening tasks end.
@@ -178,6 +182,7 @@ class ControlChannel : Immovable {
   [[nodiscard]] bool has_process_ended(Rank peer) const noexcept {
     return plane_.has_process_ended(ranks_[peer]);
   }
+  [[nodiscard]] bool has_lost_host(Rank peer) const noexcept { return plane_.has_lost_host(ranks_[peer]); }
 
  private:
   ControlPlane& plane_;

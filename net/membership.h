@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/clock.h>
 #include <cohort/engine/io/socket.h>
 #include <cohort/engine/system/core_set.h>
 #include <cohort/net/auth/identity.h>
@@ -47,6 +48,7 @@ struct Membership {
   Rank rank = 0;
   Rank size = 1;
   std::uint64_t incarnation = 0;
+  Duration host_timeout{};                      ///< a host that has not answered for that long is lost
   Encryption encryption = Encryption::allowed;  ///< of connections that leave this host
   Secret secret;
   std::vector<PeerInfo> peers;  ///< by rank, this one included

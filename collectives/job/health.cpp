@@ -12,9 +12,6 @@
 namespace cohort {
 namespace {
 
-/// So long a witness may take: a death that another rank has noticed is none if the witness has not noticed
-/// it in its time, and then it is asked and answers.
-constexpr Duration kWitnessTime = kNewsTime + kQuestionTime;
 /// Who gives up first asks who is to blame, and may be stopped meanwhile.
 constexpr Duration kReasonTime = std::chrono::minutes(1);
 
@@ -277,91 +274,6 @@ std::string Health::current_operation() const {
 
 Error Health::of_call(const Error& error) const {
   return is_in_call() ? error.with_sequence(call_.number()) : error;
-}
-
-Error Health::died(Rank peer) const {
-  const Error error(ErrorKind::PeerDied,
-                    fmt::format("{} ended without leaving the communicator, {}; look at its output and at "
-                                "the kernel log, then start the job again",
-                                membership_.peers[peer].describe(), current_operation()));
-  return of_call(error.with_culprit(peer));
-}
-
-std::string Health::last_call_of(Rank departed) const {
-  const std::uint64_t after = peers_[departed].departed_after;
-  if (after == 0) return "joining";
-  const HistoryEntry* const entry = entry_of(after);
-  return entry == nullptr ? "an earlier collective" : fmt::format("collective #{}", entry->call);
-}
-
-Error Health::left_early(Rank peer) const {
-  const Error error(ErrorKind::PeerAborted,
-                    fmt::format("{} left after {}, {}; all ranks must call the same number of collectives",
-                                membership_.peers[peer].describe(), last_call_of(peer), current_operation()));
-  return of_call(error.with_culprit(peer));
-}
-
-void Health::on_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) noexcept {
-  unless_out_of_memory([&] { take_departure(peer, said_goodbye, after_sequence); });
-}
-
-void Health::take_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence) {
-  PeerState& state = peers_[peer];
-  state.departed = true;
-  state.departure = ++departures_;
-  state.departed_after = said_goodbye ? after_sequence : 0;
-  if (is_leaving_ || is_failed()) return;
-  if (!said_goodbye && !membership_.shares_host(peer) && has_witness(peer)) {
-    state.is_suspected = true;
-    control_.broadcast(news(ControlMessage::Type::lost, peer));
-    services_.spawn(resolve_departure(peer));
-  } else if (!said_goodbye)
-    fail(died(peer));
-  else if (running_.is_running && running_.sequence > after_sequence)
-    fail(left_early(peer));
-  else if (on_goodbye_)
-    on_goodbye_(peer);
-}
-
-ControlMessage Health::news(ControlMessage::Type type, Rank about) noexcept {
-  ControlMessage message;
-  message.type = type;
-  message.culprit = about;
-  return message;
-}
-
-bool Health::has_witness(Rank of) const noexcept {
-  for (Rank rank = 0; rank < peers_.size(); ++rank)
-    if (rank != membership_.rank && rank != of && !peers_[rank].departed) return true;
-  return false;
-}
-
-void Health::take_news_of_peer(Rank from, const ControlMessage& message) {
-  const Rank about = message.culprit;
-  if (about >= peers_.size() || about == membership_.rank || about == from) return;
-  if (message.type == ControlMessage::Type::alive) {
-    peers_[about].is_alive_elsewhere = true;
-    return;
-  }
-  peers_[about].is_lost_elsewhere = true;
-  services_.spawn(answer_later(from, about));
-}
-
-Task<> Health::answer_later(Rank to, Rank about) {
-  co_await engine_.sleep_for(kNewsTime);
-  if (!peers_[about].departed) control_.send(to, news(ControlMessage::Type::alive, about));
-}
-
-/// A connection to another host ended without a goodbye. If the process is dead, everybody has lost it; who
-/// still has it says that only the connection broke. Nobody answers: it is dead as far as we can tell.
-Task<> Health::resolve_departure(Rank peer) {
-  const PeerState& state = peers_[peer];
-  const auto is_known = [&] {
-    return is_failed() || state.is_lost_elsewhere || state.is_alive_elsewhere || !has_witness(peer);
-  };
-  co_await listen_for(engine_, kWitnessTime, is_known);
-  if (is_leaving_) co_return;
-  fail(state.is_alive_elsewhere ? link_fault(peer, "the control connection ended") : died(peer));
 }
 
 Error Health::link_fault(Rank peer, std::string_view why) const {

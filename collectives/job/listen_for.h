@@ -12,6 +12,9 @@ namespace cohort {
 inline constexpr Duration kNewsTime = std::chrono::milliseconds(250);
 /// A question and its answer.
 inline constexpr Duration kQuestionTime = 2 * kNewsTime;
+/// So long a witness may take: a death that another rank has noticed is none if the witness has not noticed
+/// it in its time, and then it is asked and answers.
+inline constexpr Duration kWitnessTime = kNewsTime + kQuestionTime;
 /// How often to look for what may come from several sides.
 inline constexpr Duration kLookInterval = std::chrono::milliseconds(1);
 

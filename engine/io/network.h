@@ -48,6 +48,9 @@ class Network {
   /// Where something that was sent is on its way to another host: for how long nothing has come from there,
   /// acknowledgements included. Zero if nothing is on its way, or the network does not tell.
   virtual Duration silence(int /*socket*/) noexcept { return {}; }
+  /// The connection ends with ETIMEDOUT once the other end's host has not answered for that long, whether
+  /// anything is to be sent or not.
+  virtual void set_host_timeout(int /*socket*/, Duration /*longest*/) noexcept {}
   /// Both directions.
   virtual void shutdown(int socket) noexcept = 0;
 

@@ -116,9 +116,15 @@ Task<Socket> Socket::connect_until(Engine& engine, Address to, TimePoint deadlin
   }
 }
 
+/// A result as it is.
+int Socket::note(int result) noexcept {
+  has_lost_host_ |= result == -ETIMEDOUT || result == -EHOSTUNREACH || result == -ENETUNREACH;
+  return result;
+}
+
 Task<int> Socket::receive_some(std::span<std::byte> into) {
   while (protection_) {
-    const int result = protection_->receive(into);
+    const int result = note(protection_->receive(into));
     if (result != -EAGAIN) co_return result;
     co_await readable();
   }
@@ -127,7 +133,8 @@ Task<int> Socket::receive_some(std::span<std::byte> into) {
                                             .address = into.data(),
                                             .bytes = into.size(),
                                             .flags = MSG_NOSIGNAL});
-  co_return co_await operation;
+  const int result = co_await operation;
+  co_return note(result);
 }
 
 Task<bool> Socket::receive(std::span<std::byte> into) {
@@ -289,11 +296,11 @@ bool Socket::try_send(std::span<const std::byte> bytes) noexcept {
 }
 
 int Socket::try_send_some(std::span<const std::byte> first, std::span<const std::byte> second) noexcept {
-  return protection_ ? protection_->send(first, second) : network().send(descriptor(), first, second);
+  return note(protection_ ? protection_->send(first, second) : network().send(descriptor(), first, second));
 }
 
 int Socket::try_receive_some(std::span<std::byte> into) noexcept {
-  return protection_ ? protection_->receive(into) : network().receive(descriptor(), into);
+  return note(protection_ ? protection_->receive(into) : network().receive(descriptor(), into));
 }
 
 IoOperation Socket::writable() noexcept {

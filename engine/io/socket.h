@@ -100,6 +100,10 @@ class Socket {
   [[nodiscard]] bool is_acknowledged() noexcept;
   /// As Network::silence().
   [[nodiscard]] Duration silence() noexcept { return network().silence(handle_.number()); }
+  /// As Network::set_host_timeout().
+  void set_host_timeout(Duration longest) noexcept { network().set_host_timeout(descriptor(), longest); }
+  /// Whether sending or receiving failed since the other end's host does not answer.
+  [[nodiscard]] bool has_lost_host() const noexcept { return has_lost_host_; }
   /// Both directions, at once: the other end sees the end of the stream, and waits here complete.
   void shutdown() noexcept;
   void set_no_delay() noexcept;
@@ -114,6 +118,7 @@ class Socket {
 
  private:
   friend class Listener;
+  int note(int result) noexcept;
   Task<> send_protected(std::span<const std::byte> first, std::span<const std::byte> second = {});
   Task<int> send_message(::msghdr& message, std::size_t total_bytes);
   Task<std::size_t> receive_message(std::span<std::byte> into, std::vector<Descriptor>& descriptors,
@@ -124,6 +129,7 @@ class Socket {
   Engine* engine_ = nullptr;
   SocketHandle handle_;
   std::unique_ptr<SocketProtection> protection_;
+  bool has_lost_host_ = false;
 };
 
 /// A listening socket.

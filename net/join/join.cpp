@@ -128,6 +128,13 @@ Task<> join_as_rank_0(JoinState& state) {
   co_await rendezvous.run();
 }
 
+/// Where a host loses its power or its network, nothing else ends a connection.
+void watch_hosts(Membership& membership) {
+  for (Rank peer = 0; peer < membership.size; ++peer)
+    if (peer != membership.rank && !membership.shares_host(peer))
+      membership.control[peer].set_host_timeout(membership.host_timeout);
+}
+
 /// What a rank says of itself may be true in its own PID namespace only: what its number is here, the kernel
 /// knows.
 void see_processes(Membership& membership) {
@@ -155,6 +162,7 @@ Task<Membership> join(Engine& engine, JoinOptions options, std::uint64_t fabric)
     co_await member.run();
   }
   see_processes(state.membership);
+  watch_hosts(state.membership);
   log(LogLevel::debug, "rank {} joined '{}' of {} after {}", state.options.rank, state.options.name,
       state.options.size, state.elapsed());
   co_return std::move(state.membership);

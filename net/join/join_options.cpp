@@ -114,6 +114,7 @@ JoinOptions join_options_besides_place() {
   options.address = environment::text("COHORT_ADDR").value_or(options.address);
   options.job = environment::text("COHORT_JOB").value_or("");
   options.timeout = environment::duration("COHORT_JOIN_TIMEOUT").value_or(options.timeout);
+  options.host_timeout = environment::duration("COHORT_HOST_TIMEOUT").value_or(options.host_timeout);
   options.host_id = environment::text("COHORT_HOST_ID").value_or("");
   const auto authentication = environment::text("COHORT_AUTH");
   if (authentication && *authentication != "none")
@@ -142,6 +143,12 @@ void JoinOptions::check() const {
             "the communicator's name has {} characters; it takes 1 to {} printable ones without blanks "
             "(COHORT_NAME)",
             name.size(), kMostNameCharacters));
+  constexpr Duration kLeastHostTimeout = std::chrono::seconds(1);
+  constexpr Duration kMostHostTimeout = std::chrono::hours(24);
+  if (host_timeout < kLeastHostTimeout || host_timeout > kMostHostTimeout)
+    throw Error(ErrorKind::InvalidArgument,
+                "the time after which a host that does not answer is lost is from 1 s to 24 h "
+                "(COHORT_HOST_TIMEOUT)");
   if (is_unauthenticated && encryption == Encryption::required)
     throw Error(ErrorKind::InvalidArgument,
                 "COHORT_TLS=on needs a secret, and COHORT_AUTH=none has none: give all ranks "

@@ -22,6 +22,9 @@ struct JoinOptions {
   Rank size = 1;
   std::string address;  ///< of rank 0: "unix:NAME" or "HOST:PORT"; empty: unix:cohort-UID-NAME
   Duration timeout = std::chrono::seconds(120);
+  /// A host from which nothing comes for that long, not even what its kernel says by itself, is lost:
+  /// COHORT_HOST_TIMEOUT.
+  Duration host_timeout = std::chrono::seconds(10);
   /// The same on all ranks, and another one at each start of the job: so a rank that is left of an earlier
   /// start takes nobody's place, although it has the name, the address and the secret. Empty: such ranks are
   /// taken.
@@ -39,8 +42,8 @@ struct JoinOptions {
 
   /// COHORT_RANK, COHORT_SIZE (neither: what mpirun, mpiexec, srun or torchrun say; else rank 0 of 1, with a
   /// warning where an environment says that there are more), COHORT_ADDR, COHORT_NAME, COHORT_JOB,
-  /// COHORT_JOIN_TIMEOUT, COHORT_AUTH=none, COHORT_TLS, COHORT_HOST_ID, and the first of COHORT_SECRET_FD,
-  /// COHORT_SECRET_FILE, COHORT_SECRET that is set.
+  /// COHORT_JOIN_TIMEOUT, COHORT_AUTH=none, COHORT_TLS, COHORT_HOST_ID, COHORT_HOST_TIMEOUT, and the
+  /// first of COHORT_SECRET_FD, COHORT_SECRET_FILE, COHORT_SECRET that is set.
   ///
   /// The descriptor is read and closed once per process and remembered, so that a second communicator can
   /// join too. Blocks while a pipe is read. Throws InvalidArgument naming the variable, AuthFailed for a

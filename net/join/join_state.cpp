@@ -63,6 +63,7 @@ JoinState::JoinState(Engine& on, JoinOptions asked)
   membership.size = options.size;
   membership.incarnation = identity.incarnation;
   membership.encryption = identity.encryption;
+  membership.host_timeout = options.host_timeout;
   membership.peers.resize(options.size);
   membership.control.resize(options.size);
 
