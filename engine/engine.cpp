@@ -146,10 +146,12 @@ void Engine::idle() noexcept {
   // With more ranks than cores, the rank that would answer may be waiting for this very core.
   if (is_oversubscribed())
     platform_->yield_core();
-  else if (calls_ == 0 || may_spin_on())  // without a call a peer is not what is waited for
+  else if (calls_ == 0)  // a peer is not what is waited for
     processor::relax();
-  else
+  else if (core_peers_.empty() ? !may_spin_for_other_hosts() : !may_spin_on())
     return sleep();
+  else
+    processor::relax();
   const Duration most = spin_time();
   const bool check = most == Duration::zero() || idle_turns_ % tuning::waiting::kTurnsBetweenClockReads == 0;
   if (check && now() - idle_since_ >= most) sleep();
@@ -162,6 +164,17 @@ bool Engine::hand_core_over() noexcept {
   if (core_peers_.is_core_taken(began)) return false;
   platform_->hand_core_over();
   core_peers_.note_hand_over(began, now());
+  return true;
+}
+
+bool Engine::may_spin_for_other_hosts() noexcept {
+  if (spin_budget_.is_fixed()) return true;
+  const TimePoint began = now();
+  if (core_offers_.is_core_taken(began)) return false;
+  if (core_offers_.is_due(idle_turns_)) {
+    platform_->hand_core_over();
+    core_offers_.note(began, now());
+  }
   return true;
 }
 

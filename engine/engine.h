@@ -5,6 +5,7 @@
 #include <cohort/engine/io/driver.h>
 #include <cohort/engine/io/network.h>
 #include <cohort/engine/loop/compute_pool.h>
+#include <cohort/engine/loop/core_offers.h>
 #include <cohort/engine/loop/core_peers.h>
 #include <cohort/engine/loop/inbox.h>
 #include <cohort/engine/loop/pace.h>
@@ -166,6 +167,7 @@ class Engine : Immovable {
   [[nodiscard]] bool has_waiting(TimePoint now) noexcept;
   void idle() noexcept;
   [[nodiscard]] bool hand_core_over() noexcept;
+  [[nodiscard]] bool may_spin_for_other_hosts() noexcept;
   void sleep() noexcept;
   [[nodiscard]] bool may_learn() const noexcept;
   /// Makes sure that whatever comes from now on wakes the driver. False: something is there already.
@@ -178,6 +180,7 @@ class Engine : Immovable {
   std::unique_ptr<Platform> platform_;
   SpinBudget spin_budget_;
   CorePeers core_peers_;
+  CoreOffers core_offers_;
   std::size_t calls_ = 0;  ///< under way
   Duration last_wait_{0};  ///< that ended in a sleep: zero once it was counted, or another one has begun
   Engine* const previous_;

@@ -126,6 +126,11 @@ inline constexpr int kWakesToSpin = 2;
 /// A yield that takes longer has met a program that is no rank; then the engine sleeps instead for a while.
 inline constexpr std::chrono::milliseconds kLongYield{1};
 inline constexpr std::chrono::milliseconds kCoreTakenFor{20};
+/// Who waits for other hosts offers its core once in so many turns, at each while a yield takes longer than
+/// the first figure (somebody else ran), and sleeps for at most the second where a program keeps it.
+inline constexpr unsigned kTurnsBetweenOffers = 16;
+inline constexpr std::chrono::microseconds kShortYield{2};
+inline constexpr std::chrono::milliseconds kMostTakenFor{640};
 /// Of such yields, after which ranks that share a core sleep, and for how long.
 inline constexpr std::chrono::milliseconds kTooMuchYielded{12};
 inline constexpr std::chrono::milliseconds kMostYieldedRemembered{14};

@@ -96,7 +96,7 @@ class Mpich(Mpi):
 
     def launcher(self, addresses, launch):
         hosts = ",".join(f"{address}:{launch.per_host}" for address in addresses)
-        variables = {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth0", "MPIR_CVAR_NOLOCAL": int(launch.per_host == 1)}
+        variables = {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth0", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "MPIR_CVAR_NOLOCAL": int(launch.per_host == 1)}
         options = [word for name, value in variables.items() for word in ("-genv", name, str(value))]
         return [str(self._bin / "mpiexec"), "-launcher", "ssh", "-launcher-exec", str(FOLDER / "agent"), "-iface", "eth0",
                 *options, "-bind-to", "none", "-hosts", hosts, "-n", str(launch.hosts * launch.per_host)]

@@ -13,6 +13,8 @@ namespace {
 
 /// Of a large message, where CCL buffers have so many.
 constexpr std::size_t kMostLargeBytes = std::size_t{256} << 10;
+/// Once neighbours are connected, which calls need anyway.
+constexpr Duration kMostForFigures = std::chrono::milliseconds(300);
 /// What takes longer is measured once.
 constexpr double kLongUs = 2000;
 
@@ -77,15 +79,23 @@ const AnyAlgorithm kMeasureBytes = kWithBytes<kWhere>;
 
 }  // namespace
 
-Task<double> NetworkCalibration::agreed_time(const AnyAlgorithm& algorithm) {
+Call NetworkCalibration::call_of(const AnyAlgorithm& algorithm) const {
   const CallArguments nothing{.type = DataType::byte};
   Call call =
       make_call(operator_of<Barrier>, nothing, together_.membership().rank, together_.membership().size);
   call.algorithm = &algorithm;
-  bool has_time = co_await together_.has_time();
-  if (!has_time) co_return 0;
-  co_await together_.run(call);  // connects
-  has_time = co_await together_.has_time();
+  return call;
+}
+
+Task<> NetworkCalibration::connect(const AnyAlgorithm& algorithm) {
+  const Call call = call_of(algorithm);
+  const bool has_time = co_await together_.has_time();
+  if (has_time) co_await together_.run(call);
+}
+
+Task<double> NetworkCalibration::agreed_time(const AnyAlgorithm& algorithm) {
+  const Call call = call_of(algorithm);
+  const bool has_time = co_await together_.has_time();
   if (!has_time) co_return 0;
   double us = co_await together_.time_once(call);
   co_await together_.agree_on_slowest(std::span(&us, 1));
@@ -109,6 +119,9 @@ Task<CostModel> NetworkCalibration::measure() {
   const std::optional<KnownFigures::OfNetwork> known = co_await together_.known_to_all(known_.network());
   if (known) co_return model_by(*known);
   together_.allow(budget_);
+  co_await connect(kMeasureSignals<Where::between>);
+  co_await connect(kMeasureSignals<Where::inside>);
+  together_.allow(std::min(budget_, kMostForFigures));
   const Way between = co_await time_way<Where::between>();
   const Way inside = co_await time_way<Where::inside>();
   const KnownFigures::OfNetwork figures = {

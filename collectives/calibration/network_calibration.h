@@ -17,7 +17,7 @@ class NetworkCalibration {
   enum class Where : std::uint8_t { inside, between };
 
   /// `known`: what earlier jobs of the same hosts have measured; it and `reach` outlive this. `budget`: since
-  /// all have come; what takes longer stays as it was assumed.
+  /// all have come; what takes longer, or 0.3 s once neighbours are connected, stays as it was assumed.
   NetworkCalibration(JointMeasurement together, const Reach& reach, const KnownFigures& known,
                      Duration budget)
       : together_(std::move(together)), reach_(reach), known_(known), budget_(budget) {}
@@ -34,6 +34,8 @@ class NetworkCalibration {
   };
   template <Where kWhere>
   Task<Way> time_way();
+  [[nodiscard]] Call call_of(const AnyAlgorithm& algorithm) const;
+  Task<> connect(const AnyAlgorithm& algorithm);
   /// 0: there was no time for it.
   Task<double> agreed_time(const AnyAlgorithm& algorithm);
   [[nodiscard]] CostModel model_by(const KnownFigures::OfNetwork& figures) const;

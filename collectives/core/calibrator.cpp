@@ -14,7 +14,7 @@ namespace {
 /// Of what is left for joining, so that together with what each rank has measured by itself it is a fifth.
 constexpr int kPartForMeasuring = 6;
 constexpr Duration kMostForHost = std::chrono::milliseconds(400);
-constexpr Duration kMostForNetwork = std::chrono::seconds(10);
+constexpr Duration kMostForNetwork = std::chrono::seconds(10);  // connecting included
 
 }  // namespace
 
@@ -38,8 +38,7 @@ bool Calibrator::measures_host() const noexcept {
 
 bool Calibrator::measures_network() const noexcept {
   const CostModel& model = use_.choices.reach().model;
-  const bool may_measure =
-      model.speed().keeps_figures && model.speed().ranks_per_core <= kMostRanksPerCoreToMeasure;
+  const bool may_measure = model.speed().ranks_per_core <= kMostRanksPerCoreToMeasure;
   return !use_.is_group && model.network().ports > 1 && may_measure;
 }
 

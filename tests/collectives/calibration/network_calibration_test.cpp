@@ -7,20 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <vector>
 
 namespace cohort::network_calibration_test {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// Figures are measured where they are kept; hosts of a simulated world keep none.
-class NetworkCalibration : public testing::Test {
- protected:
-  NetworkCalibration() { EXPECT_EQ(::setenv("COHORT_CACHE", "on", 1), 0); }
-  ~NetworkCalibration() override { EXPECT_EQ(::setenv("COHORT_CACHE", "off", 1), 0); }
-};
 
 /// Two ranks on each of three hosts: neighbours are on one host and on two.
 world::Settings hosts_of_two() {
@@ -41,7 +33,7 @@ std::vector<NetworkSpeed> measured_in(const world::Settings& settings) {
   return measured;
 }
 
-TEST_F(NetworkCalibration, finds_how_far_hosts_are_apart) {
+TEST(NetworkCalibration, finds_how_far_hosts_are_apart) {
   world::Settings settings = hosts_of_two();
   const double near_us = measured_in(settings).front().latency_us;
   settings.outside_latency = 300us;
@@ -53,7 +45,7 @@ TEST_F(NetworkCalibration, finds_how_far_hosts_are_apart) {
   EXPECT_LE(far_us, near_us + 600);
 }
 
-TEST_F(NetworkCalibration, finds_that_a_network_is_slow) {
+TEST(NetworkCalibration, finds_that_a_network_is_slow) {
   world::Settings settings = hosts_of_two();
   settings.bytes_per_ns = 0.01;
   EXPECT_NEAR(measured_in(settings).front().byte_us, 0.1, 0.03);
@@ -61,7 +53,7 @@ TEST_F(NetworkCalibration, finds_that_a_network_is_slow) {
   EXPECT_LE(measured_in(settings).front().byte_us, 0.001);
 }
 
-TEST_F(NetworkCalibration, gives_all_ranks_the_same_model) {
+TEST(NetworkCalibration, gives_all_ranks_the_same_model) {
   const std::vector<NetworkSpeed> measured = measured_in(hosts_of_two());
   for (const NetworkSpeed& one : measured) {
     EXPECT_EQ(one.latency_us, measured.front().latency_us);
@@ -71,7 +63,7 @@ TEST_F(NetworkCalibration, gives_all_ranks_the_same_model) {
 }
 
 /// What takes long is measured once: ranks on two continents join in seconds.
-TEST_F(NetworkCalibration, asks_little_of_hosts_that_are_far_apart) {
+TEST(NetworkCalibration, asks_little_of_hosts_that_are_far_apart) {
   world::Settings settings = hosts_of_two();
   settings.outside_latency = 100ms;
   Duration joined_after{};
@@ -85,14 +77,7 @@ TEST_F(NetworkCalibration, asks_little_of_hosts_that_are_far_apart) {
   EXPECT_LE(joined_after, 15s);
 }
 
-TEST_F(NetworkCalibration, is_for_who_keeps_figures) {
-  EXPECT_EQ(::setenv("COHORT_CACHE", "off", 1), 0);
-  world::Settings settings = hosts_of_two();
-  settings.outside_latency = 300us;
-  EXPECT_EQ(measured_in(settings).front().latency_us, NetworkSpeed().latency_us);
-}
-
-TEST_F(NetworkCalibration, leaves_calls_their_numbers) {
+TEST(NetworkCalibration, leaves_calls_their_numbers) {
   const auto differ = [](Communicator& comm) -> Task<> {
     std::vector<float> data(comm.rank() == 1 ? 8 : 4);
     co_await comm.all_reduce(data, ReduceOp::sum);
@@ -104,7 +89,7 @@ TEST_F(NetworkCalibration, leaves_calls_their_numbers) {
 }
 
 /// At whichever moment of joining: before the figures are measured, meanwhile, and between two of them.
-TEST_F(NetworkCalibration, names_who_falls_silent_meanwhile) {
+TEST(NetworkCalibration, names_who_falls_silent_meanwhile) {
   constexpr Rank kSilent = 3;
   const auto nothing = [](Communicator&) -> Task<> { co_return; };
   CommunicatorOptions options;
@@ -125,7 +110,7 @@ TEST_F(NetworkCalibration, names_who_falls_silent_meanwhile) {
 }
 
 /// A group of ranks of several hosts goes by what all have measured; one within a host needs no network.
-TEST_F(NetworkCalibration, serves_groups) {
+TEST(NetworkCalibration, serves_groups) {
   const auto split = [](Communicator& comm) -> Task<> {
     std::optional<Communicator> column = co_await comm.split(static_cast<int>(comm.rank() % 2), 0);
     EXPECT_EQ(column->reach().model.network().latency_us, comm.reach().model.network().latency_us);
