@@ -148,7 +148,7 @@ void Engine::idle() noexcept {
     platform_->yield_core();
   else if (calls_ == 0)  // a peer is not what is waited for
     processor::relax();
-  else if (core_peers_.empty() ? !may_spin_for_other_hosts() : !may_spin_on())
+  else if (!may_spin_on())
     return sleep();
   else
     processor::relax();
@@ -171,7 +171,7 @@ bool Engine::may_spin_for_other_hosts() noexcept {
   if (spin_budget_.is_fixed()) return true;
   const TimePoint began = now();
   if (core_offers_.is_core_taken(began)) return false;
-  if (core_offers_.is_due(idle_turns_)) {
+  if (core_offers_.is_due()) {
     platform_->hand_core_over();
     core_offers_.note(began, now());
   }

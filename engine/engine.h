@@ -137,8 +137,12 @@ class Engine : Immovable {
   /// that is waited for, so the core is given away for a moment. False: somebody else takes it then, and it
   /// is better to sleep, which the loop does. Costs some nanoseconds.
   [[nodiscard]] bool may_spin_on() noexcept {
-    return core_peers_.empty() || !core_peers_.meet_on(platform_->core()) || hand_core_over();
+    const bool may = core_peers_.empty() || !core_peers_.meet_on(platform_->core()) || hand_core_over();
+    return may && (!has_other_hosts_ || may_spin_for_other_hosts());
   }
+  /// A job of this engine has ranks on other hosts, which may be containers of this machine: no core is kept
+  /// from them.
+  void expect_other_hosts() noexcept { has_other_hosts_ = true; }
 
  private:
   friend class CallUnderWay;
@@ -181,6 +185,7 @@ class Engine : Immovable {
   SpinBudget spin_budget_;
   CorePeers core_peers_;
   CoreOffers core_offers_;
+  bool has_other_hosts_ = false;
   std::size_t calls_ = 0;  ///< under way
   Duration last_wait_{0};  ///< that ended in a sleep: zero once it was counted, or another one has begun
   Engine* const previous_;

@@ -134,17 +134,20 @@ Task<CostModel> NetworkCalibration::measure() {
   co_return model_by(figures);
 }
 
-/// What was measured of a way includes the work at its ends, which counts by itself.
+/// What was measured of a way includes the work at its ends, which counts by itself. What is as slow inside
+/// of a host as between hosts was disturbed.
 CostModel NetworkCalibration::model_by(const KnownFigures::OfNetwork& figures) const {
+  const bool is_less_inside =
+      (figures[0] == 0 || figures[2] < figures[0]) && (figures[1] == 0 || figures[3] < figures[1]);
   const LinkSpeed& speed = reach_.model.speed();
   InsideSpeed inside = reach_.model.inside();
   NetworkSpeed network = reach_.model.network();
   network.is_measured = figures[0] > 0;
-  inside.is_measured = figures[2] > 0;
+  inside.is_measured = figures[2] > 0 && is_less_inside;
   if (figures[0] > 0) network.latency_us = std::max(0.0, figures[0] - speed.message_us);
   if (figures[1] > speed.byte_us) network.byte_us = figures[1];
-  if (figures[2] > 0) inside.latency_us = std::max(0.0, figures[2] - inside.message_us);
-  if (figures[3] > 0) inside.byte_us = figures[3];
+  if (inside.is_measured) inside.latency_us = std::max(0.0, figures[2] - inside.message_us);
+  if (inside.is_measured && figures[3] > 0) inside.byte_us = figures[3];
   return {speed, inside, reach_.hosts.ranks(), network};
 }
 

@@ -116,6 +116,7 @@ struct Needs {
   bool links_in_trees = false;        ///< along the Tree over the ranks of each host
   bool links_across = false;          ///< to the ranks in the same place of other hosts
   bool links_between_firsts = false;  ///< the same of the first ranks of hosts only
+  bool links_to_next_hosts = false;   ///< the same of the hosts before and after, around the ring
   /// To the ranks in the same place of hosts below the same switch, and of those that have the host's place
   /// below other switches. Of Levels::equal_switches.
   bool links_by_switch = false;
@@ -136,7 +137,12 @@ struct Needs {
            (!is_inside && links_to_carriers && do_overlap(hosts, from, to)) ||
            (!is_inside && links_to_middles &&
             (hosts.middle(hosts.host_of(to), from) == to || hosts.middle(hosts.host_of(from), to) == from)) ||
+           (!is_inside && links_to_next_hosts && are_in_next_hosts(hosts, from, to)) ||
            (!is_inside && links_by_switch && has_link_by_switch(hosts, from, to));
+  }
+  /// Whether between hosts a rank sends to one other all the time.
+  [[nodiscard]] bool keeps_to_neighbours() const noexcept {
+    return links_to_neighbours || links_to_next_hosts;
   }
 
  private:
@@ -146,6 +152,13 @@ struct Needs {
   }
   [[nodiscard]] bool has_link_across(Rank from, Rank to) const noexcept {
     return from == to && (links_across || (links_between_firsts && from == 0));
+  }
+  [[nodiscard]] static bool are_in_next_hosts(const Hosts& hosts, Rank from, Rank to) noexcept {
+    const Rank host = hosts.host_of(from);
+    const Rank other = hosts.host_of(to);
+    const Rank count = hosts.count();
+    return hosts.place_of(from) == hosts.place_of(to) &&
+           (other == (host + 1) % count || host == (other + 1) % count);
   }
   [[nodiscard]] static bool has_link_by_switch(const Hosts& hosts, Rank from, Rank to) noexcept {
     const Hosts& switches = *hosts.switches();

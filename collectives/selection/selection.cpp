@@ -114,7 +114,7 @@ Choice choose_over_links(const Call& call, const Reach& reach, const AlgorithmTa
   const NetworkSpeed& network = reach.model.network();
   if (network.is_between_hosts() && network.is_tcp && call.op->flow == Flow::everywhere) {
     const auto keeps_to_neighbours = [&](const AnyAlgorithm& algorithm) {
-      return algorithm.needs(piece_bytes(algorithm, call, reach), reach.hosts).links_to_neighbours;
+      return algorithm.needs(piece_bytes(algorithm, call, reach), reach.hosts).keeps_to_neighbours();
     };
     const Estimated ring = cheapest(call, reach, algorithms, keeps_to_neighbours);
     if (ring.algorithm != nullptr && tuning::choosing::kNearlyToNeighbours * ring.us <= best.us)

@@ -8,7 +8,7 @@
 
 namespace cohort {
 
-/// When an engine that waits for other hosts alone offers its core to whoever else may want it, such as a
+/// When an engine whose job has other hosts offers its core to whoever else may want it, such as a
 /// rank of a host that is a container of this machine: that one may be what it waits for.
 ///
 /// Rarely while nobody takes it, each turn while somebody does for a short time. Where a program keeps it for
@@ -18,8 +18,9 @@ class CoreOffers {
  public:
   /// Whether to sleep.
   [[nodiscard]] bool is_core_taken(TimePoint now) const noexcept { return now < taken_until_; }
-  [[nodiscard]] bool is_due(unsigned idle_turn) const noexcept {
-    return is_wanted_ || idle_turn % tuning::waiting::kTurnsBetweenOffers == 0;
+  /// Asked once in each turn of a wait.
+  [[nodiscard]] bool is_due() noexcept {
+    return is_wanted_ || ++turns_ % tuning::waiting::kTurnsBetweenOffers == 0;
   }
   /// The core was given away and came back.
   void note(TimePoint began, TimePoint ended) noexcept {
@@ -32,6 +33,7 @@ class CoreOffers {
   }
 
  private:
+  unsigned turns_ = 0;
   bool is_wanted_ = false;
   TimePoint taken_until_{};
   Duration taken_for_ = tuning::waiting::kCoreTakenFor;

@@ -97,7 +97,9 @@ void ControlMesh::make_room() {
 
 /// From here on, rather than when all stand: every step waits for somebody who wants this core.
 void ControlMesh::give_way_if_oversubscribed() {
-  if (state_.membership.engines_per_core() > 1) state_.engine.set_oversubscribed(true);
+  const Membership& membership = state_.membership;
+  if (membership.engines_per_core() > 1) state_.engine.set_oversubscribed(true);
+  if (membership.ranks_of_host() < membership.size) state_.engine.expect_other_hosts();
 }
 
 Task<> ControlMesh::call_one_after_the_other() {

@@ -27,10 +27,14 @@ Cost cost(std::size_t bytes, const Hosts& hosts) {
   return levels::cost_of_all_reduce(is_in_place ? cost_in_place : ring::cost_of_all_reduce, bytes, hosts);
 }
 
+Needs needs(std::size_t bytes, const Hosts& hosts) {
+  return levels::in_rings(levels::needs_of_vector(bytes, hosts));
+}
+
 const Algorithm<AllReduce> kAlgorithm = {.name = "mesh_ring",
                                          .levels = Levels::equal_hosts,
                                          .cost = cost,
-                                         .needs = levels::needs_of_vector,
+                                         .needs = needs,
                                          .largest_piece = levels::largest_vector,
                                          .schedule = all_reduce_mesh_ring};
 

@@ -58,7 +58,9 @@ Cost cost(std::size_t bytes, const Hosts& hosts) {
          levels::cost_across(cost_of_ring, n, hosts);
 }
 
-Needs needs(std::size_t bytes, const Hosts& hosts) { return levels::needs_of_reduce_scatter(bytes, hosts); }
+Needs needs(std::size_t bytes, const Hosts& hosts) {
+  return levels::in_rings(levels::needs_of_reduce_scatter(bytes, hosts));
+}
 
 std::size_t largest_piece(std::size_t buffer_bytes, const Hosts& hosts) {
   return levels::largest_of_reduce_scatter(buffer_bytes, hosts);

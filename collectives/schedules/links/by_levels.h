@@ -243,6 +243,12 @@ inline Task<> all_to_all(Exec& x, AllToAll op) {
   }
 }
 
+/// The same with rings between hosts.
+[[nodiscard]] inline Needs in_rings(Needs needs) noexcept {
+  needs.links_across = false;
+  needs.links_to_next_hosts = true;
+  return needs;
+}
 /// Of a vector that is cut into shares.
 [[nodiscard]] inline Needs needs_of_vector(std::size_t bytes, const Hosts& hosts) {
   // The shares of a level are rounded up before they are cut again.
