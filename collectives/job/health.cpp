@@ -348,8 +348,8 @@ Task<> Health::settle_link_fault(Rank peer, Error error) {
   const auto is_settled = [&] { return is_failed() || !state.is_suspected; };
   co_await listen_for(engine_, kWitnessTime, is_settled);
   if (is_failed() || is_leaving_) co_return;
-  const bool has_left = state.departed && !state.is_suspected;
-  fail(has_left ? left_early(peer) : link_fault(peer, error.message()));
+  const bool was_missing = left_before(peer, running_.sequence);  // else the link broke before it left
+  fail(was_missing ? left_early(peer) : link_fault(peer, error.message()));
 }
 
 /// Until the running collective is over, or waits for what a peer that left in good order had sent before.
