@@ -123,10 +123,12 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] bool has_left_last(Rank peer) const noexcept {
     return peers_[peer].departure != 0 && peers_[peer].departure == departures_;
   }
-  /// Whether a peer has said that it waits for others itself, in this collective or in the one before.
+  /// Whether a peer has said that it waits for others itself: since it was asked, or in this collective or the
+  /// one before.
   [[nodiscard]] bool waits_too(Rank peer, std::uint64_t sequence) const noexcept {
-    const std::optional<std::uint64_t>& stalled_in = peers_[peer].stalled_in;
-    return stalled_in && *stalled_in + 1 >= sequence;
+    const PeerState& state = peers_[peer];
+    const std::optional<std::uint64_t>& stalled_in = state.stalled_in;
+    return (state.has_answered && state.is_waiting) || (stalled_in && *stalled_in + 1 >= sequence);
   }
   /// The highest collective that a peer is known to have started.
   [[nodiscard]] std::uint64_t last_seen(Rank peer) const noexcept {
@@ -146,6 +148,7 @@ class Health final : public ControlPlane::Handler, Immovable {
     std::uint64_t departure = 0;  ///< the first one is 1
     std::uint64_t last_seen = 0;
     bool has_answered = false;                ///< since this rank asked around
+    bool is_waiting = false;                  ///< by its last answer
     bool gives_up = false;                    ///< says why as soon as it knows
     std::optional<std::uint64_t> asked;       ///< of that collective, without an answer so far
     std::optional<std::uint64_t> stalled_in;  ///< a collective, as it says itself; 0: in joining
