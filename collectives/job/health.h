@@ -123,8 +123,8 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] bool has_left_last(Rank peer) const noexcept {
     return peers_[peer].departure != 0 && peers_[peer].departure == departures_;
   }
-  /// Whether a peer has said that it waits for others itself: since it was asked, or in this collective or the
-  /// one before.
+  /// Whether a peer has said that it waits for others itself: since it was asked, or in this collective or
+  /// the one before.
   [[nodiscard]] bool waits_too(Rank peer, std::uint64_t sequence) const noexcept {
     const PeerState& state = peers_[peer];
     const std::optional<std::uint64_t>& stalled_in = state.stalled_in;
