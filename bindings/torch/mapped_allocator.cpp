@@ -79,11 +79,14 @@ void release(void* data) {
 /// Its memory can also be freed by address, which is what torch's library for convolutions does.
 class MappedAllocator final : public c10::Allocator {
  public:
-  c10::DataPtr allocate(std::size_t bytes) const override {
+  c10::DataPtr allocate(std::size_t bytes) override {
     void* const data = bytes < kLeastMappedBytes || !ranks_of_thread ? nullptr : map(*ranks_of_thread, bytes);
     return data == nullptr ? of(bytes == 0 ? nullptr : ordinary->raw_allocate(bytes)) : of(data);
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
 
  private:
   static c10::DataPtr of(void* data) { return {data, data, &release, c10::Device(c10::DeviceType::CPU)}; }

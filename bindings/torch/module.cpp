@@ -14,10 +14,10 @@ namespace {
 
 namespace py = pybind11;
 
-c10::intrusive_ptr<c10d::ProcessGroup> create(const std::string& name, const std::string& address,
-                                              const std::string& secret, int rank, int size, double timeout_s,
-                                              double join_timeout_s, const std::string& label,
-                                              const std::vector<std::uint32_t>& world_ranks) {
+c10::intrusive_ptr<c10d::Backend> create(const std::string& name, const std::string& address,
+                                         const std::string& secret, int rank, int size, double timeout_s,
+                                         double join_timeout_s, const std::string& label,
+                                         const std::vector<std::uint32_t>& world_ranks) {
   Place place;
   place.name = name;
   place.world_ranks = world_ranks;
@@ -29,7 +29,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> create(const std::string& name, const std
   place.join_timeout_s = join_timeout_s;
   const auto timeout =
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(timeout_s));
-  c10::intrusive_ptr<c10d::ProcessGroup> group;
+  c10::intrusive_ptr<c10d::Backend> group;
   python::wait_without_lock([&](bindings::Interrupt* interrupt) {
     group = c10::make_intrusive<ProcessGroupCohort>(join(place, interrupt), rank, size, timeout, label);
   });
@@ -37,7 +37,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> create(const std::string& name, const std
 }
 
 /// Of a group of this backend; null: no more.
-void map_tensors(const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
+void map_tensors(const c10::intrusive_ptr<c10d::Backend>& group) {
   auto* const of_cohort = dynamic_cast<ProcessGroupCohort*>(group.get());
   if (group && of_cohort == nullptr)
     throw py::value_error(
@@ -57,6 +57,9 @@ void end(const std::string& reason) {
 PYBIND11_MODULE(_torch, module) {
   python::set_main_thread();
   expect_forks();
+  pybind11::class_<ProcessGroupCohort, c10::intrusive_ptr<ProcessGroupCohort>, c10d::Backend>(module,
+                                                                                              "Backend")
+      .def_property_readonly("options", &ProcessGroupCohort::getBackendOptions);
   module.def("create", &create, py::arg("name"), py::arg("address"), py::arg("secret"), py::arg("rank"),
              py::arg("size"), py::arg("timeout_s"), py::arg("join_timeout_s"), py::arg("label") = "cohort",
              py::arg("world_ranks") = std::vector<std::uint32_t>());

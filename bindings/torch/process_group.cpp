@@ -31,7 +31,7 @@ const char* profiling_title(const std::string& label, const char* op) {
 
 ProcessGroupCohort::ProcessGroupCohort(std::shared_ptr<Ranks> ranks, int rank, int size,
                                        std::chrono::milliseconds timeout, std::string label)
-    : ProcessGroup(rank, size),
+    : Backend(rank, size),
       ranks_(std::move(ranks)),
       scratch_(ranks_),
       timeout_s_(std::chrono::duration<double>(timeout).count()),
@@ -83,8 +83,8 @@ Collective ProcessGroupCohort::combining(const char* op, const at::Tensor& tenso
     case Kind::BOR: call.reduce = "bit_or"; break;
     case Kind::BXOR: call.reduce = "bit_xor"; break;
     case Kind::PREMUL_SUM: {
-      const auto* const factors = static_cast<c10d::NCCLPreMulSumSupplement*>(reduction.supplement_.get());
-      TORCH_CHECK(factors != nullptr && factors->tensor_factors.empty(),
+      const auto* const factors = static_cast<c10d::PreMulSumSupplement*>(reduction.supplement_.get());
+      TORCH_CHECK(factors != nullptr && !factors->tensor_factor.defined(),
                   "cohort: PREMUL_SUM takes a number for its factor");
       call.reduce = "scaled_sum";
       call.factor = factors->double_factor;

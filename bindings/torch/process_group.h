@@ -4,7 +4,7 @@
 #include <cohort/bindings/torch/face.h>
 #include <cohort/bindings/torch/scratch.h>
 
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <atomic>
 #include <memory>
@@ -17,7 +17,7 @@ namespace cohort::torch_face {
 /// memory.
 ///
 /// Calls start where they are made and go on by themselves. Work::wait() drives them in the caller's thread.
-class ProcessGroupCohort final : public c10d::ProcessGroup {
+class ProcessGroupCohort final : public c10d::Backend {
  public:
   using Work = c10::intrusive_ptr<c10d::Work>;
   using Tensors = std::vector<at::Tensor>;
@@ -27,6 +27,20 @@ class ProcessGroupCohort final : public c10d::ProcessGroup {
                      std::string label);
 
   const std::string getBackendName() const override { return label_; }
+  c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
+  Work allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                       const c10d::AllgatherOptions& options) override {
+    Work last;
+    for (std::size_t i = 0; i < outputs.size(); ++i) last = _allgather_base(outputs[i], inputs[i], options);
+    return last;
+  }
+  Work reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                       const c10d::ReduceScatterOptions& options) override {
+    Work last;
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      last = _reduce_scatter_base(outputs[i], inputs[i], options);
+    return last;
+  }
 
   Work broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   Work allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
@@ -73,6 +87,7 @@ class ProcessGroupCohort final : public c10d::ProcessGroup {
   void hear_everybody(std::chrono::milliseconds timeout, bool waits_for_all);
   Collective combining(const char* op, const at::Tensor& tensor, const c10d::ReduceOp& reduction) const;
 
+  c10::intrusive_ptr<Options> options_ = c10::make_intrusive<Options>("cohort");
   std::shared_ptr<Ranks> ranks_;
   Scratch scratch_;
   double timeout_s_;

@@ -2,6 +2,7 @@
 #include <cohort/bindings/torch/scratch.h>
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #include <cohort/engine/system/copy_bytes.h>
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <functional>

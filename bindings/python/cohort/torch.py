@@ -21,6 +21,7 @@ from datetime import timedelta
 from typing import Any, Iterator, Optional, Sequence
 
 import numpy
+import torch
 import torch.distributed as dist
 
 from . import _meeting
@@ -40,10 +41,11 @@ def _host() -> str:
 
 def _is_there(store: Any, key: str, seconds: float) -> bool:
     """Whether the store holds it by then."""
-    try:
-        store.wait([key], timedelta(seconds=seconds))
-    except RuntimeError:
-        return False
+    until = time.monotonic() + seconds
+    while not store.check([key]):  # wait() would warn each time that it is not there yet
+        if time.monotonic() >= until:
+            return False
+        time.sleep(0.001)
     return True
 
 
@@ -113,7 +115,7 @@ def mapped_tensors(group: Any = None) -> Iterator[None]:
     there is room (COHORT_HEAPSIZE, 4 GiB): collectives on them copy nothing twice. So do gradients and the buckets of
     DistributedDataParallel, which it makes when it is constructed and anew in the second step. They keep the group until they
     are freed, and no child of fork may touch them. `group`: one of the backend "cohort"; ValueError for others."""
-    group = group or dist.distributed_c10d._get_default_group()
+    group = (group or dist.distributed_c10d._get_default_group())._get_backend(torch.device("cpu"))
     before = getattr(_mapped, "group", None)
     _torch.map_tensors(group)
     _mapped.group = group
@@ -174,4 +176,4 @@ def _end() -> None:
 
 
 atexit.register(_end)
-dist.Backend.register_backend("cohort", _create, extended_api=True)
+dist.Backend.register_backend("cohort", _create, extended_api=True, devices=["cpu"])
