@@ -19,6 +19,7 @@
 namespace cohort::torch_face {
 namespace {
 
+using bindings::AnyCall;
 using bindings::CallSettings;
 using bindings::CollectiveCall;
 using bindings::MessageCall;
@@ -118,11 +119,11 @@ struct Group {
   }
 };
 
-Outcome outcome_of(Request& request, const Group& group) {
+template <class Function>
+Outcome outcome_of(const Function& function, const Group& group) {
   Outcome outcome;
-  outcome.from = request.from;
   try {
-    request.take();
+    function();
   } catch (const Error& error) {
     outcome.failure = group.explain(error);
     outcome.is_late = error.kind() == ErrorKind::DeadlineExceeded || error.kind() == ErrorKind::PeerSilent;
@@ -145,42 +146,59 @@ std::vector<std::byte*> addresses_of(const std::vector<void*>& blocks) {
   return addresses;
 }
 
+/// What CollectiveCall names of these, as long as the call.
+struct Prepared {
+  explicit Prepared(Collective& call)
+      : lists{std::move(call.counts), std::move(call.recv_counts), addresses_of(call.blocks)} {}
+  Lists lists;
+  AnyCall any = CollectiveCall{operator_of<Barrier>};
+  std::size_t bytes = 0;
+};
+
+void fill(Prepared& prepared, const Collective& call) {
+  const Operator op = known(parse_operator(call.op), call.op);
+  const DataType type = call.type == "byte" ? DataType::byte : known(parse_data_type(call.type), call.type);
+  Combination combination = known(parse_reduce_op(call.reduce), call.reduce);
+  combination.factor = call.factor;
+  if (!call.tensors.empty()) {
+    TensorsCall tensors{.op = op, .type = type, .reduce = combination, .root = call.root};
+    for (const Memory& memory : call.inputs) tensors.in.push_back(bytes_of(memory));
+    for (const Memory& memory : call.tensors) {
+      tensors.out.push_back(bytes_of(memory));
+      prepared.bytes += memory.bytes;
+    }
+    prepared.any = std::move(tensors);
+    return;
+  }
+  CollectiveCall one{op};
+  one.arguments.type = type;
+  one.arguments.reduce = combination;
+  one.arguments.root = call.root;
+  one.arguments.in = bytes_of(call.in);
+  one.arguments.out = bytes_of(call.out);
+  one.arguments.counts = prepared.lists.counts;
+  one.arguments.recv_counts = prepared.lists.recv_counts;
+  one.arguments.blocks = prepared.lists.blocks;
+  prepared.any = one;
+  prepared.bytes = std::max({call.in.bytes, call.out.bytes, prepared.lists.blocks.size() * call.in.bytes});
+}
+
 class JoinedRanks final : public Ranks {
  public:
   JoinedRanks(std::shared_ptr<bindings::SharedCommunicator> comm, Group group)
-      : comm_(std::move(comm)), group_(std::make_shared<const Group>(std::move(group))) {}
+      : group_(std::make_shared<const Group>(std::move(group))), comm_(std::move(comm)) {}
   /// Its goodbye is said without waiting, also where calls are under way.
   ~JoinedRanks() override = default;
 
   std::shared_ptr<Pending> start(Collective call, std::function<void(const Outcome&)> over) override {
-    const Operator op = known(parse_operator(call.op), call.op);
-    const DataType type = call.type == "byte" ? DataType::byte : known(parse_data_type(call.type), call.type);
-    Combination combination = known(parse_reduce_op(call.reduce), call.reduce);
-    combination.factor = call.factor;
+    const auto comm = open();
+    auto prepared = std::make_shared<Prepared>(call);
+    fill(*prepared, call);
     const CallSettings settings{.timeout = duration_of(call.timeout_s)};
-    if (!call.tensors.empty()) {
-      TensorsCall tensors{.op = op, .type = type, .reduce = combination, .root = call.root};
-      std::size_t bytes = 0;
-      for (const Memory& memory : call.tensors) {
-        tensors.out.push_back(bytes_of(memory));
-        bytes += memory.bytes;
-      }
-      return launch(comm_->prepare(std::move(tensors), settings), std::move(over), patience_for(bytes));
-    }
-    auto lists = std::make_shared<Lists>(
-        Lists{std::move(call.counts), std::move(call.recv_counts), addresses_of(call.blocks)});
-    CollectiveCall one{op};
-    one.arguments.type = type;
-    one.arguments.reduce = combination;
-    one.arguments.root = call.root;
-    one.arguments.in = bytes_of(call.in);
-    one.arguments.out = bytes_of(call.out);
-    one.arguments.counts = lists->counts;
-    one.arguments.recv_counts = lists->recv_counts;
-    one.arguments.blocks = lists->blocks;
-    const std::size_t out_bytes = std::max(call.out.bytes, lists->blocks.size() * call.in.bytes);
-    const Duration patience = patience_for(std::max(call.in.bytes, out_bytes));
-    return launch(comm_->prepare(one, settings, std::move(lists)), std::move(over), patience);
+    const Duration patience = prepared->bytes <= kMostBytesOfPatience ? kPatience : Duration::zero();
+    AnyCall any = std::move(prepared->any);
+    return launch(*comm, comm->prepare(std::move(any), settings, std::move(prepared)), std::move(over),
+                  patience);
   }
 
   std::shared_ptr<Pending> start(Message call, std::function<void(const Outcome&)> over) override {
@@ -189,7 +207,16 @@ class JoinedRanks final : public Ranks {
                                 : call.is_from_anybody ? Direction::recv_any
                                                        : Direction::recv;
     const MessageCall message{direction, call.peer, call.tag, bytes_of(call.data)};
-    return launch(comm_->prepare(message, {.timeout = duration_of(call.timeout_s)}), std::move(over));
+    const auto comm = open();
+    return launch(*comm, comm->prepare(message, {.timeout = duration_of(call.timeout_s)}), std::move(over));
+  }
+
+  Outcome call(Collective call, bindings::Interrupt* interrupt) override {
+    const auto comm = open();
+    Prepared prepared(call);
+    fill(prepared, call);
+    return outcome_of([&] { comm->call(prepared.any, {.timeout = duration_of(call.timeout_s)}, interrupt); },
+                      *group_);
   }
 
   bool takes_blocks_apart(std::size_t block_bytes) noexcept override {
@@ -197,6 +224,7 @@ class JoinedRanks final : public Ranks {
     const auto known = takes_apart_.find(block_bytes);
     if (known != takes_apart_.end()) return known->second;
     try {
+      if (comm_ == nullptr) return false;
       const bool does =
           comm_->takes_blocks_apart(operator_of<AllGather>, DataType::byte, block_bytes * comm_->size());
       if (takes_apart_.size() == kMostKnownSizes) takes_apart_.clear();
@@ -208,34 +236,81 @@ class JoinedRanks final : public Ranks {
 
   std::shared_ptr<void> allocate(std::size_t bytes) noexcept override {
     try {
-      return comm_->allocate(bytes);
+      return open()->allocate(bytes);
     } catch (const std::exception&) {
       return nullptr;
     }
   }
 
-  void abort(const std::string& reason) override { comm_->abort(reason); }
+  void abort(const std::string& reason) override {
+    if (const auto comm = held()) comm->abort(reason);
+  }
+  void leave() noexcept override {
+    const std::shared_ptr<bindings::SharedCommunicator> last = [this] {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      return std::exchange(comm_, nullptr);
+    }();  // ends without the lock
+  }
+  Outcome state() override {
+    const auto comm = held();
+    if (comm == nullptr) return {};
+    const std::optional<Error> failure = comm->failure();
+    return failure ? outcome_of([&] { throw Error(*failure); }, *group_) : Outcome{};
+  }
+  const std::string& name() const noexcept override { return group_->name; }
+
+  std::shared_ptr<Ranks> group(const std::vector<std::uint32_t>& ranks, const std::string& name,
+                               bindings::Interrupt* interrupt) override {
+    const auto comm = open();
+    const std::string own_name = name_of_next(name);
+    std::shared_ptr<bindings::SharedCommunicator> made;
+    const Outcome outcome = outcome_of([&] { made = comm->group(ranks, own_name, interrupt); }, *group_);
+    if (!outcome.failure.empty()) throw std::runtime_error(outcome.failure);
+    open_groups().add(made);
+    Group group{made->name(), made->world_ranks()};
+    return std::make_shared<JoinedRanks>(std::move(made), std::move(group));
+  }
 
  private:
   static constexpr std::size_t kMostKnownSizes = 1024;  ///< programs whose sizes vary ask anew
 
-  static Duration patience_for(std::size_t bytes) noexcept {
-    return bytes <= kMostBytesOfPatience ? kPatience : Duration::zero();
+  std::shared_ptr<bindings::SharedCommunicator> held() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return comm_;
+  }
+  std::shared_ptr<bindings::SharedCommunicator> open() {
+    auto comm = held();
+    if (comm == nullptr)
+      throw std::invalid_argument(fmt::format(
+          "cohort: process group '{}' was shut down; make calls before that, or make another group",
+          group_->name));
+    return comm;
   }
 
-  std::shared_ptr<Pending> launch(const std::shared_ptr<Request>& request,
+  /// Torch may use a name again, whose group some ranks still hold. All make it as often.
+  std::string name_of_next(const std::string& name) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::size_t before = made_[name]++;
+    return before == 0 ? name : fmt::format("{}.{}", name, before);
+  }
+
+  std::shared_ptr<Pending> launch(bindings::SharedCommunicator& comm, const std::shared_ptr<Request>& request,
                                   std::function<void(const Outcome&)> over,
                                   Duration patience = Duration::zero()) {
-    request->when_over(
-        [over = std::move(over), group = group_](Request& done) { over(outcome_of(done, *group)); });
-    comm_->start(request, patience);
+    request->when_over([over = std::move(over), group = group_](Request& done) {
+      Outcome outcome = outcome_of([&] { done.take(); }, *group);
+      outcome.from = done.from;
+      over(outcome);
+    });
+    comm.start(request, patience);
     return std::make_shared<Started>(request);
   }
 
-  std::shared_ptr<bindings::SharedCommunicator> comm_;
   const std::shared_ptr<const Group> group_;
   std::mutex mutex_;
+  std::shared_ptr<bindings::SharedCommunicator> comm_;  ///< null: it was left
   std::map<std::size_t, bool> takes_apart_;  ///< by bytes of a block: to ask takes a turn of the engine
+  std::map<std::string, std::size_t> made_;  ///< how often a group of that name
 };
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-/// What the torch backend asks of cohort: in C++17 and without what either side is made of, since torch's
-/// headers do not compile as C++20 everywhere.
+/// What the torch backend asks of cohort, without what either side is made of: torch brings another fmt and
+/// another pybind11, which what includes cohort may not see.
 namespace cohort::torch_face {
 
 struct Memory {
@@ -28,7 +28,10 @@ struct Collective {
   std::uint32_t root = 0;
   Memory in{};
   Memory out{};
-  std::vector<Memory> tensors{};  ///< in place of in and out: several in one call, each in place
+  /// In place of in and out: several in one call, of all_reduce, all_gather and reduce_scatter. Each in
+  /// place, or from that of `inputs` in the same place.
+  std::vector<Memory> tensors{};
+  std::vector<Memory> inputs{};
   /// In place of out, where Ranks::takes_blocks_apart(): the block of each rank, as large as `in`.
   std::vector<void*> blocks{};
   std::vector<std::size_t> counts{};
@@ -69,6 +72,8 @@ class Ranks {
   /// std::invalid_argument for what is wrong on this rank alone.
   virtual std::shared_ptr<Pending> start(Collective call, std::function<void(const Outcome&)> over) = 0;
   virtual std::shared_ptr<Pending> start(Message call, std::function<void(const Outcome&)> over) = 0;
+  /// Makes it and waits for it. `interrupt` may be null.
+  virtual Outcome call(Collective call, bindings::Interrupt* interrupt) = 0;
   /// Whether an all_gather of so many bytes from each writes them wherever they go; the same from call to
   /// call.
   virtual bool takes_blocks_apart(std::size_t block_bytes) noexcept = 0;
@@ -76,6 +81,16 @@ class Ranks {
   virtual std::shared_ptr<void> allocate(std::size_t bytes) noexcept = 0;
   /// Calls of all ranks fail with this reason, those under way, too.
   virtual void abort(const std::string& reason) = 0;
+  /// Lets go of it: no call can be made any more; it is left when those under way are over, and no memory of
+  /// it is in use.
+  virtual void leave() noexcept = 0;
+  /// Why it has failed, if it has.
+  virtual Outcome state() = 0;
+  virtual const std::string& name() const noexcept = 0;
+  /// Those of its ranks, over the connections and memory that there are: made by them alone, each with the
+  /// same ranks and name, as often. `interrupt` may be null.
+  virtual std::shared_ptr<Ranks> group(const std::vector<std::uint32_t>& ranks, const std::string& name,
+                                       bindings::Interrupt* interrupt) = 0;
 };
 
 struct Place {

@@ -10,7 +10,7 @@ namespace cohort::torch_face {
 /// What a call leaves to whoever waits for it.
 struct ProcessGroupCohort::Job {
   c10d::OpType type;
-  const char* title;               ///< without the backend's name; null: a part that is not shown
+  const char* title;               ///< for profilers; null: a part that is not shown
   Tensors inputs{};                ///< for profilers, and to live as long
   Tensors outputs{};               ///< the result
   std::function<void()> finish{};  ///< once the call has succeeded

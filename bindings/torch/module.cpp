@@ -14,10 +14,26 @@ namespace {
 
 namespace py = pybind11;
 
-c10::intrusive_ptr<c10d::Backend> create(const std::string& name, const std::string& address,
-                                         const std::string& secret, int rank, int size, double timeout_s,
-                                         double join_timeout_s, const std::string& label,
+using Group = c10::intrusive_ptr<c10d::Backend>;
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
+}
+
+ProcessGroupCohort::Settings settings_of(double timeout_s, const std::string& name,
                                          const std::vector<std::uint32_t>& world_ranks) {
+  return {milliseconds_of(timeout_s), name, {world_ranks.begin(), world_ranks.end()}};
+}
+
+/// Torch's default group, if it is of this backend, as long as it lives; with the interpreter's lock.
+std::weak_ptr<Ranks>& world() {
+  static auto* const ranks = new std::weak_ptr<Ranks>();
+  return *ranks;
+}
+
+Group create(const std::string& name, const std::string& address, const std::string& secret, int rank,
+             int size, double timeout_s, double join_timeout_s, const std::vector<std::uint32_t>& world_ranks,
+             bool is_world) {
   Place place;
   place.name = name;
   place.world_ranks = world_ranks;
@@ -27,17 +43,36 @@ c10::intrusive_ptr<c10d::Backend> create(const std::string& name, const std::str
   place.size = static_cast<std::uint32_t>(size);
   place.timeout_s = timeout_s;
   place.join_timeout_s = join_timeout_s;
-  const auto timeout =
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(timeout_s));
-  c10::intrusive_ptr<c10d::Backend> group;
-  python::wait_without_lock([&](bindings::Interrupt* interrupt) {
-    group = c10::make_intrusive<ProcessGroupCohort>(join(place, interrupt), rank, size, timeout, label);
-  });
-  return group;
+  std::shared_ptr<Ranks> ranks;
+  python::wait_without_lock([&](bindings::Interrupt* interrupt) { ranks = join(place, interrupt); });
+  if (is_world) world() = ranks;
+  return c10::make_intrusive<ProcessGroupCohort>(std::move(ranks), rank, size,
+                                                 settings_of(timeout_s, name, world_ranks));
+}
+
+/// Of ranks of the default group, without meeting anew.
+Group create_within_world(const std::string& name, int rank, double timeout_s,
+                          const std::vector<std::uint32_t>& world_ranks) {
+  const std::shared_ptr<Ranks> within = world().lock();
+  if (within == nullptr)
+    throw std::runtime_error("cohort: the default process group has ended: make another");
+  std::shared_ptr<Ranks> ranks;
+  python::wait_without_lock(
+      [&](bindings::Interrupt* interrupt) { ranks = within->group(world_ranks, name, interrupt); });
+  const std::string own_name = ranks->name();
+  return c10::make_intrusive<ProcessGroupCohort>(std::move(ranks), rank, static_cast<int>(world_ranks.size()),
+                                                 settings_of(timeout_s, own_name, world_ranks));
+}
+
+Group meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+           const ProcessGroupCohort::Settings& settings) {
+  const py::gil_scoped_acquire locked;
+  const py::object create_by_store = py::module_::import("cohort.torch").attr("create");
+  return create_by_store(store, rank, size, settings.timeout, py::arg("name") = settings.name).cast<Group>();
 }
 
 /// Of a group of this backend; null: no more.
-void map_tensors(const c10::intrusive_ptr<c10d::Backend>& group) {
+void map_tensors(const Group& group) {
   auto* const of_cohort = dynamic_cast<ProcessGroupCohort*>(group.get());
   if (group && of_cohort == nullptr)
     throw py::value_error(
@@ -57,12 +92,14 @@ void end(const std::string& reason) {
 PYBIND11_MODULE(_torch, module) {
   python::set_main_thread();
   expect_forks();
-  pybind11::class_<ProcessGroupCohort, c10::intrusive_ptr<ProcessGroupCohort>, c10d::Backend>(module,
-                                                                                              "Backend")
-      .def_property_readonly("options", &ProcessGroupCohort::getBackendOptions);
+  ProcessGroupCohort::set_meeting(&meet);
+  using PyGroup = py::class_<ProcessGroupCohort, c10::intrusive_ptr<ProcessGroupCohort>, c10d::Backend>;
+  PyGroup(module, "Backend").def_property_readonly("options", &ProcessGroupCohort::getBackendOptions);
   module.def("create", &create, py::arg("name"), py::arg("address"), py::arg("secret"), py::arg("rank"),
-             py::arg("size"), py::arg("timeout_s"), py::arg("join_timeout_s"), py::arg("label") = "cohort",
-             py::arg("world_ranks") = std::vector<std::uint32_t>());
+             py::arg("size"), py::arg("timeout_s"), py::arg("join_timeout_s"),
+             py::arg("world_ranks") = std::vector<std::uint32_t>(), py::arg("is_world") = false);
+  module.def("create_within_world", &create_within_world, py::arg("name"), py::arg("rank"),
+             py::arg("timeout_s"), py::arg("world_ranks"));
   module.def("end", &end, py::call_guard<py::gil_scoped_release>(), py::arg("reason"));
   module.def("map_tensors", &map_tensors, py::arg("group").none(true));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/bindings/torch/process_group.h>
 
+#include <cohort/bindings/python/interpreter.h>
 #include <cohort/bindings/torch/job.h>
 #include <cohort/bindings/torch/tensors.h>
 #include <cohort/bindings/torch/work.h>
@@ -9,53 +10,82 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
-#include <mutex>
-#include <set>
+#include <numeric>
 #include <utility>
 
 namespace cohort::torch_face {
-
-using c10d::OpType;
-
 namespace {
 
-/// "label:op", as long as the process: profilers keep the pointer.
-const char* profiling_title(const std::string& label, const char* op) {
-  static std::mutex mutex;
-  static std::set<std::string> titles;
-  const std::lock_guard<std::mutex> lock(mutex);
-  return titles.insert(label + ":" + op).first->c_str();
+using std::chrono::milliseconds;
+
+double seconds_of(milliseconds timeout) { return std::chrono::duration<double>(timeout).count(); }
+
+ProcessGroupCohort::Meeting& meeting() {
+  static auto* const one = new ProcessGroupCohort::Meeting();
+  return *one;
+}
+
+/// Called with or without the interpreter's lock.
+template <class Function>
+void wait_without_lock(Function&& function) {
+  if (PyGILState_Check() != 0) return python::wait_without_lock(function);
+  python::Signals signals;
+  function(python::is_main_thread() ? &signals : nullptr);
+  signals.rethrow();
+}
+
+/// The same on all that give the same ranks.
+std::string name_of(const char* what, const std::vector<int>& ranks) {
+  constexpr std::uint64_t kBasis = 14695981039346656037U;  // FNV-1a
+  constexpr std::uint64_t kPrime = 1099511628211U;
+  const std::uint64_t digest = std::accumulate(
+      ranks.begin(), ranks.end(), kBasis,
+      [](std::uint64_t sum, int rank) { return (sum ^ static_cast<std::uint64_t>(rank)) * kPrime; });
+  return what + std::to_string(digest);
 }
 
 }  // namespace
 
 ProcessGroupCohort::ProcessGroupCohort(std::shared_ptr<Ranks> ranks, int rank, int size,
-                                       std::chrono::milliseconds timeout, std::string label)
+                                       const Settings& settings)
     : Backend(rank, size),
       ranks_(std::move(ranks)),
       scratch_(ranks_),
-      timeout_s_(std::chrono::duration<double>(timeout).count()),
-      label_(std::move(label)) {
+      options_(c10::make_intrusive<Options>("cohort", settings.timeout)),
+      timeout_s_(seconds_of(settings.timeout)) {
+  options_->group_name = settings.name;
+  options_->global_ranks_in_group = settings.world_ranks;
   init();
 }
 
 template <class Call>
 ProcessGroupCohort::Work ProcessGroupCohort::launch(Job job, Call call) {
   // Profilers are told of calls by their title: without one there is nothing to make.
-  const bool is_shown = job.title != nullptr && at::hasCallbacks();
-  const char* const title = is_shown ? profiling_title(label_, job.title) : nullptr;
-  auto work = c10::make_intrusive<CohortWork>(getRank(), job.type, title, std::move(job.inputs),
-                                              std::move(job.outputs), std::move(job.finish), call.timeout_s);
+  const CohortWork::Facts facts{.rank = getRank(),
+                                .type = job.type,
+                                .title = at::hasCallbacks() ? job.title : nullptr,
+                                .timeout_s = call.timeout_s,
+                                .sequence = sequence_,
+                                .is_timed = is_timed_};
+  auto work = c10::make_intrusive<CohortWork>(facts, std::move(job.inputs), std::move(job.outputs),
+                                              std::move(job.finish));
   work->start([&](auto over) { return ranks_->start(std::move(call), std::move(over)); });
   return work;
 }
 
-ProcessGroupCohort::Work ProcessGroupCohort::start(Job job, Collective call,
-                                                   std::chrono::milliseconds timeout) {
+ProcessGroupCohort::Work ProcessGroupCohort::start(Job job, Collective call, How how) {
   ++sequence_;
-  call.timeout_s =
-      timeout > std::chrono::milliseconds(0) ? std::chrono::duration<double>(timeout).count() : timeout_s_;
-  return launch(std::move(job), std::move(call));
+  call.timeout_s = how.timeout > milliseconds(0) ? seconds_of(how.timeout) : timeout_s_.load();
+  const bool is_watched = is_timed_ || (job.title != nullptr && at::hasCallbacks());
+  if (!how.is_async && !is_watched) {
+    wait_for_call([&](bindings::Interrupt* interrupt) { return ranks_->call(std::move(call), interrupt); },
+                  job.finish);
+    return {};
+  }
+  Work work = launch(std::move(job), std::move(call));
+  if (how.is_async) return work;
+  work->wait();
+  return {};
 }
 
 ProcessGroupCohort::Work ProcessGroupCohort::start(Job job, Message call) {
@@ -63,308 +93,80 @@ ProcessGroupCohort::Work ProcessGroupCohort::start(Job job, Message call) {
   return launch(std::move(job), std::move(call));
 }
 
-Collective ProcessGroupCohort::combining(const char* op, const at::Tensor& tensor,
-                                         const c10d::ReduceOp& reduction) const {
-  using Kind = c10d::ReduceOp::RedOpType;
-  Collective call;
-  call.op = op;
-  call.type = type_name(tensor);
-  const bool is_bool = tensor.scalar_type() == at::kBool;
-  const bool adds =
-      reduction.op_ == Kind::SUM || reduction.op_ == Kind::AVG || reduction.op_ == Kind::PREMUL_SUM;
-  TORCH_CHECK(!tensor.is_complex() || adds, "cohort: ", op, ": complex numbers can be added only");
-  switch (reduction.op_) {
-    case Kind::SUM: call.reduce = is_bool ? "logical_or" : "sum"; break;
-    case Kind::AVG: call.reduce = "avg"; break;
-    case Kind::PRODUCT: call.reduce = is_bool ? "logical_and" : "prod"; break;
-    case Kind::MIN: call.reduce = "min"; break;
-    case Kind::MAX: call.reduce = "max"; break;
-    case Kind::BAND: call.reduce = "bit_and"; break;
-    case Kind::BOR: call.reduce = "bit_or"; break;
-    case Kind::BXOR: call.reduce = "bit_xor"; break;
-    case Kind::PREMUL_SUM: {
-      const auto* const factors = static_cast<c10d::PreMulSumSupplement*>(reduction.supplement_.get());
-      TORCH_CHECK(factors != nullptr && !factors->tensor_factor.defined(),
-                  "cohort: PREMUL_SUM takes a number for its factor");
-      call.reduce = "scaled_sum";
-      call.factor = factors->double_factor;
-      break;
-    }
-    default: TORCH_CHECK(false, "cohort: ", op, " with an unknown reduction");
+void ProcessGroupCohort::setTimeout(milliseconds timeout) {
+  TORCH_CHECK(timeout > milliseconds(0), "cohort: a timeout is above zero, not ", timeout.count(), " ms");
+  timeout_s_ = seconds_of(timeout);
+  options_->timeout = timeout;
+}
+
+c10d::ErrorType ProcessGroupCohort::getError() {
+  const Outcome outcome = ranks_->state();
+  if (outcome.failure.empty()) return c10d::ErrorType::SUCCESS;
+  return outcome.is_late ? c10d::ErrorType::TIMEOUT : c10d::ErrorType::COMM_ERROR;
+}
+
+void ProcessGroupCohort::abort() {
+  ranks_->abort("rank " + std::to_string(getRank()) + " has aborted process group '" + ranks_->name() + "'");
+}
+
+at::Tensor ProcessGroupCohort::allocateTensor(long count, at::TensorOptions options) {
+  TORCH_CHECK(options.device().is_cpu(), "cohort: allocates tensors in CPU memory, not on ",
+              options.device());
+  return scratch_.flat(count, c10::typeMetaToScalarType(options.dtype()));
+}
+
+ProcessGroupCohort::Settings ProcessGroupCohort::settings_of(const c10::intrusive_ptr<Options>& options,
+                                                             const std::string& name) const {
+  const milliseconds own = options_->timeout;
+  Settings settings{options && options->timeout > milliseconds(0) ? options->timeout : own, name};
+  if (options && !options->group_name.empty()) settings.name = options->group_name;
+  return settings;
+}
+
+ProcessGroupCohort::Group ProcessGroupCohort::make_group(const std::vector<int>& ranks,
+                                                         const std::string& name,
+                                                         const c10::intrusive_ptr<Options>& options) {
+  Settings settings = settings_of(options, name);
+  std::vector<std::uint32_t> members;
+  for (const int rank : ranks) {
+    TORCH_CHECK(rank >= 0 && rank < getSize(), "cohort: a group of rank ", rank, ", but the ranks are 0 to ",
+                getSize() - 1);
+    members.push_back(static_cast<std::uint32_t>(rank));
+    const auto place = static_cast<std::size_t>(rank);
+    const auto& of_world = options_->global_ranks_in_group;
+    settings.world_ranks.push_back(of_world.empty() ? place : of_world.at(place));
   }
-  return call;
+  const auto own = std::find(ranks.begin(), ranks.end(), getRank());
+  if (own == ranks.end()) return {};
+  std::shared_ptr<Ranks> made;
+  wait_without_lock([&](bindings::Interrupt* interrupt) { made = ranks_->group(members, name, interrupt); });
+  return c10::make_intrusive<ProcessGroupCohort>(std::move(made), static_cast<int>(own - ranks.begin()),
+                                                 static_cast<int>(ranks.size()), settings);
 }
 
-ProcessGroupCohort::Work ProcessGroupCohort::broadcast(Tensors& tensors,
-                                                       const c10d::BroadcastOptions& options) {
-  const at::Tensor& tensor = only(tensors, "broadcast");
-  Collective call;
-  call.op = "broadcast";
-  call.type = type_name(tensor);
-  call.root = static_cast<std::uint32_t>(options.rootRank);
-  call.out = memory_of(tensor);
-  return start({OpType::BROADCAST, "broadcast", tensors, tensors}, std::move(call), options.timeout);
+ProcessGroupCohort::Group ProcessGroupCohort::split(const c10::intrusive_ptr<c10d::Store>&,
+                                                    const std::vector<int>& ranks,
+                                                    const c10::intrusive_ptr<Options>& options) {
+  return make_group(ranks, name_of("split", ranks), options);
 }
 
-ProcessGroupCohort::Work ProcessGroupCohort::allreduce(Tensors& tensors,
-                                                       const c10d::AllreduceOptions& options) {
-  if (tensors.size() > 1) {
-    c10d::AllreduceCoalescedOptions coalesced;
-    coalesced.reduceOp = options.reduceOp;
-    coalesced.timeout = options.timeout;
-    return allreduce_coalesced(tensors, coalesced);
-  }
-  TORCH_CHECK(!tensors.empty(), "cohort: allreduce takes a tensor");
-  if (tensors[0].is_sparse()) return allreduce_sparse(tensors[0], options);
-  const at::Tensor& tensor = only(tensors, "allreduce");
-  Collective call = combining("all_reduce", tensor, options.reduceOp);
-  call.in = call.out = memory_of(tensor);
-  return start({OpType::ALLREDUCE, "all_reduce", tensors, tensors}, std::move(call), options.timeout);
+ProcessGroupCohort::Group ProcessGroupCohort::shrink(const std::vector<std::int64_t>& excluded, int flags,
+                                                     const c10::intrusive_ptr<Options>& options) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < getSize(); ++rank)
+    if (std::find(excluded.begin(), excluded.end(), rank) == excluded.end()) ranks.push_back(rank);
+  TORCH_CHECK(std::find(ranks.begin(), ranks.end(), getRank()) != ranks.end(), "cohort: shrink without rank ",
+              getRank(), " was called by it: only those that stay call it");
+  if ((flags & kShrinkAborts) != 0) abort();
+  return make_group(ranks, name_of("shrunken", ranks), options);
 }
 
-ProcessGroupCohort::Work ProcessGroupCohort::allreduce_coalesced(
-    Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) {
-  TORCH_CHECK(!tensors.empty(), "cohort: allreduce_coalesced takes tensors");
-  Collective call = combining("all_reduce", tensors[0], options.reduceOp);
-  for (const at::Tensor& tensor : tensors) {
-    check(tensor);
-    TORCH_CHECK(tensor.scalar_type() == tensors[0].scalar_type(),
-                "cohort: allreduce_coalesced: tensors must all have the same type");
-    call.tensors.push_back(memory_of(tensor));
-  }
-  return start({OpType::ALLREDUCE_COALESCED, "all_reduce", tensors, tensors}, std::move(call),
-               options.timeout);
-}
+void ProcessGroupCohort::set_meeting(Meeting of_module) { meeting() = std::move(of_module); }
 
-ProcessGroupCohort::Work ProcessGroupCohort::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
-  const at::Tensor& tensor = only(tensors, "reduce");
-  Collective call = combining("reduce", tensor, options.reduceOp);
-  call.root = static_cast<std::uint32_t>(options.rootRank);
-  call.in = call.out = memory_of(tensor);
-  return start({OpType::REDUCE, "reduce", tensors, tensors}, std::move(call), options.timeout);
-}
-
-ProcessGroupCohort::Work ProcessGroupCohort::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
-                                                       const c10d::AllgatherOptions& options) {
-  const at::Tensor& input = only(inputs, "allgather");
-  TORCH_CHECK(outputs.size() == 1, "cohort: allgather takes a single list of outputs");
-  check_alike(outputs[0], input, static_cast<std::size_t>(getSize()), "allgather");
-  Job job{OpType::ALLGATHER, "all_gather", inputs, outputs[0]};
-  Collective call;
-  call.op = "all_gather";
-  call.type = type_name(input);
-  call.in = memory_of(input);
-  call.blocks = blocks_apart(outputs[0], input, place());
-  if (call.blocks.empty() || !ranks_->takes_blocks_apart(input.nbytes())) {
-    call.blocks.clear();
-    const at::Tensor flat = flat_of(outputs[0], input, place(), scratch_);
-    call.out = memory_of(flat);
-    job.finish = [flat, results = outputs[0]]() mutable { copy_from_flat(flat, results); };
-  }
-  return start(std::move(job), std::move(call), options.timeout);
-}
-
-ProcessGroupCohort::Work ProcessGroupCohort::_allgather_base(at::Tensor& output, at::Tensor& input,
-                                                             const c10d::AllgatherOptions& options) {
-  check(output);
-  check(input);
-  check_same_type(output, input, "all_gather_into_tensor");
-  TORCH_CHECK(output.numel() == input.numel() * getSize(),
-              "cohort: all_gather_into_tensor: the output holds ", output.numel(), " elements; give ",
-              input.numel() * getSize(), ", for the input of each of ", getSize(), " ranks");
-  Collective call;
-  call.op = "all_gather";
-  call.type = type_name(input);
-  call.in = memory_of(input);
-  call.out = memory_of(output);
-  return start({OpType::_ALLGATHER_BASE, "_all_gather_base", {input}, {output}}, std::move(call),
-               options.timeout);
-}
-
-/// The inputs travel as one; `outputs` are the ranks' lists.
-ProcessGroupCohort::Work ProcessGroupCohort::allgather_coalesced(std::vector<Tensors>& outputs,
-                                                                 Tensors& inputs,
-                                                                 const c10d::AllgatherOptions& options) {
-  TORCH_CHECK(!inputs.empty(), "cohort: allgather_coalesced takes tensors");
-  TORCH_CHECK(outputs.size() == static_cast<std::size_t>(getSize()),
-              "cohort: allgather_coalesced takes a list of outputs for each rank");
-  for (const Tensors& of_rank : outputs) check_pairs(of_rank, inputs, "allgather_coalesced");
-  const at::Tensor own = scratch_.flat_like(inputs);
-  copy_to_flat(inputs, own);
-  const at::Tensor all =
-      scratch_.flat_like(Tensors(static_cast<std::size_t>(getSize()), own)).view({getSize(), own.numel()});
-  Collective call;
-  call.op = "all_gather";
-  call.type = type_name(own);
-  call.in = memory_of(own);
-  call.out = memory_of(all);
-  Job job{OpType::ALLGATHER_COALESCED, "all_gather", inputs};
-  for (const Tensors& of_rank : outputs)
-    job.outputs.insert(job.outputs.end(), of_rank.begin(), of_rank.end());
-  job.finish = [own, all, results = outputs]() mutable {
-    for (std::size_t rank = 0; rank < results.size(); ++rank)
-      copy_from_flat(all[static_cast<std::int64_t>(rank)], results[rank]);
-  };
-  return start(std::move(job), std::move(call), options.timeout);
-}
-
-ProcessGroupCohort::Work ProcessGroupCohort::gather(std::vector<Tensors>& outputs, Tensors& inputs,
-                                                    const c10d::GatherOptions& options) {
-  const at::Tensor& input = only(inputs, "gather");
-  const bool is_root = getRank() == options.rootRank;
-  TORCH_CHECK(outputs.size() == (is_root ? 1 : 0),
-              "cohort: gather takes one list of outputs, at the root only");
-  Collective call;
-  call.op = "gather";
-  call.type = type_name(input);
-  call.root = static_cast<std::uint32_t>(options.rootRank);
-  call.in = memory_of(input);
-  Job job{OpType::GATHER, "gather", inputs};
-  if (is_root) {
-    check_alike(outputs[0], input, static_cast<std::size_t>(getSize()), "gather");
-    const at::Tensor flat = flat_of(outputs[0], input, place(), scratch_);
-    call.out = memory_of(flat);
-    job.outputs = outputs[0];
-    job.finish = [flat, results = outputs[0]]() mutable { copy_from_flat(flat, results); };
-  }
-  return start(std::move(job), std::move(call), options.timeout);
-}
-
-ProcessGroupCohort::Work ProcessGroupCohort::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
-                                                     const c10d::ScatterOptions& options) {
-  const at::Tensor& output = only(outputs, "scatter");
-  const bool is_root = getRank() == options.rootRank;
-  TORCH_CHECK(inputs.size() == (is_root ? 1 : 0),
-              "cohort: scatter takes one list of inputs, at the root only");
-  Collective call;
-  call.op = "scatter";
-  call.type = type_name(output);
-  call.root = static_cast<std::uint32_t>(options.rootRank);
-  call.out = memory_of(output);
-  Job job{OpType::SCATTER, "scatter", outputs, outputs};
-  if (is_root) {
-    check_alike(inputs[0], output, static_cast<std::size_t>(getSize()), "scatter");
-    const at::Tensor flat = flat_of(inputs[0], output, place(), scratch_);
-    copy_to_flat(inputs[0], flat);
-    call.in = memory_of(flat);
-    job.inputs = {flat};
-  }
-  return start(std::move(job), std::move(call), options.timeout);
-}
-
-ProcessGroupCohort::Work ProcessGroupCohort::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
-                                                            const c10d::ReduceScatterOptions& options) {
-  const at::Tensor& output = only(outputs, "reduce_scatter");
-  TORCH_CHECK(inputs.size() == 1, "cohort: reduce_scatter takes a single list of inputs");
-  TORCH_CHECK(inputs[0].size() == static_cast<std::size_t>(getSize()),
-              "cohort: reduce_scatter takes a tensor for each rank");
-  check_same_type(output, inputs[0][0], "reduce_scatter");
-  const at::Tensor flat = flat_of(inputs[0], output, place(), scratch_);
-  copy_to_flat(inputs[0], flat);
-  std::vector<std::size_t> counts = counts_of(inputs[0]);
-  const bool is_even =
-      std::all_of(counts.begin(), counts.end(), [&](auto count) { return count == counts[0]; });
-  Collective call = combining(is_even ? "reduce_scatter" : "reduce_scatter_v", output, options.reduceOp);
-  if (!is_even) call.counts = std::move(counts);
-  call.in = memory_of(flat);
-  call.out = memory_of(output);
-  return start({OpType::REDUCE_SCATTER, "reduce_scatter", {flat}, outputs}, std::move(call), options.timeout);
-}
-
-ProcessGroupCohort::Work ProcessGroupCohort::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
-                                                                  const c10d::ReduceScatterOptions& options) {
-  check(output);
-  check(input);
-  check_same_type(output, input, "reduce_scatter_tensor");
-  TORCH_CHECK(input.numel() == output.numel() * getSize(), "cohort: reduce_scatter_tensor: the input holds ",
-              input.numel(), " elements; give ", output.numel() * getSize(), ", for the output of each of ",
-              getSize(), " ranks");
-  Collective call = combining("reduce_scatter", output, options.reduceOp);
-  call.in = memory_of(input);
-  call.out = memory_of(output);
-  return start({OpType::_REDUCE_SCATTER_BASE, "_reduce_scatter_base", {input}, {output}}, std::move(call),
-               options.timeout);
-}
-
-ProcessGroupCohort::Work ProcessGroupCohort::alltoall_base(at::Tensor& output, at::Tensor& input,
-                                                           std::vector<std::int64_t>& output_sizes,
-                                                           std::vector<std::int64_t>& input_sizes,
-                                                           const c10d::AllToAllOptions& options) {
-  check(output);
-  check(input);
-  Collective call;
-  call.op = "all_to_all";
-  call.type = type_name(input);
-  call.in = memory_of(input);
-  call.out = memory_of(output);
-  // As long as the one who knows no sizes, and the one who does, call the same: sizes are told by all or by
-  // none.
-  if (!output_sizes.empty() || !input_sizes.empty()) {
-    const auto even = [&](const std::vector<std::int64_t>& given, const at::Tensor& tensor) {
-      if (!given.empty()) return given;
-      TORCH_CHECK(tensor.size(0) % getSize() == 0, "cohort: all_to_all_single: ", tensor.size(0),
-                  " rows do not divide by ", getSize(), " ranks: give split sizes");
-      return std::vector<std::int64_t>(static_cast<std::size_t>(getSize()), tensor.size(0) / getSize());
-    };
-    call.op = "all_to_all_vc";
-    call.counts = counts_of(even(input_sizes, input), input);
-    call.recv_counts = counts_of(even(output_sizes, output), output);
-  }
-  return start({OpType::ALLTOALL_BASE, "all_to_all", {input}, {output}}, std::move(call), options.timeout);
-}
-
-ProcessGroupCohort::Work ProcessGroupCohort::alltoall(Tensors& outputs, Tensors& inputs,
-                                                      const c10d::AllToAllOptions& options) {
-  const auto size = static_cast<std::size_t>(getSize());
-  TORCH_CHECK(inputs.size() == size && outputs.size() == size,
-              "cohort: all_to_all takes a tensor for each rank");
-  at::Tensor in = scratch_.flat_like(inputs);
-  copy_to_flat(inputs, in);
-  const at::Tensor out = scratch_.flat_like(outputs);
-  Collective call;
-  call.op = "all_to_all_vc";
-  call.type = type_name(in);
-  call.in = memory_of(in);
-  call.out = memory_of(out);
-  call.counts = counts_of(inputs);
-  call.recv_counts = counts_of(outputs);
-  auto finish = [out, results = outputs]() mutable { copy_from_flat(out, results); };
-  return start({OpType::ALLTOALL, "all_to_all", {in}, outputs, std::move(finish)}, std::move(call),
-               options.timeout);
-}
-
-ProcessGroupCohort::Work ProcessGroupCohort::send(Tensors& tensors, int to, int tag) {
-  const at::Tensor& tensor = only(tensors, "send");
-  Message call;
-  call.is_send = true;
-  call.peer = static_cast<std::uint32_t>(to);
-  call.tag = tag;
-  call.data = memory_of(tensor);
-  return start({OpType::SEND, "send", tensors, {}}, call);
-}
-
-ProcessGroupCohort::Work ProcessGroupCohort::recv(Tensors& tensors, int from, int tag) {
-  const at::Tensor& tensor = only(tensors, "recv");
-  Message call;
-  call.peer = static_cast<std::uint32_t>(from);
-  call.tag = tag;
-  call.data = memory_of(tensor);
-  return start({OpType::RECV, "recv", tensors, tensors}, call);
-}
-
-ProcessGroupCohort::Work ProcessGroupCohort::recvAnysource(Tensors& tensors, int tag) {
-  const at::Tensor& tensor = only(tensors, "recv");
-  Message call;
-  call.is_from_anybody = true;
-  call.tag = tag;
-  call.data = memory_of(tensor);
-  return start({OpType::RECVANYSOURCE, "recvAnySource", tensors, tensors}, call);
-}
-
-ProcessGroupCohort::Work ProcessGroupCohort::barrier(const c10d::BarrierOptions& options) {
-  Collective call;
-  call.op = "barrier";
-  return start({OpType::BARRIER, "barrier"}, std::move(call), options.timeout);
+ProcessGroupCohort::Group ProcessGroupCohort::merge(const c10::intrusive_ptr<c10d::Store>& store,
+                                                    const c10::intrusive_ptr<Options>& options,
+                                                    const int& rank, const int& size) {
+  return meeting()(store, rank, size, settings_of(options, "merged"));
 }
 
 }  // namespace cohort::torch_face

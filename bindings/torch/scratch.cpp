@@ -20,13 +20,17 @@ bool is_free(const at::Tensor& memory) { return memory.storage().use_count() == 
 at::Tensor Scratch::flat_like(const std::vector<at::Tensor>& tensors) {
   std::int64_t count = 0;
   for (const at::Tensor& tensor : tensors) count += tensor.numel();
-  const std::size_t bytes = static_cast<std::size_t>(count) * tensors[0].element_size();
-  if (bytes < kLeastKeptBytes || bytes > kMostKeptBytes) return at::empty({count}, tensors[0].options());
+  return flat(count, tensors[0].scalar_type());
+}
+
+at::Tensor Scratch::flat(std::int64_t count, at::ScalarType type) {
+  const std::size_t bytes = static_cast<std::size_t>(count) * c10::elementSize(type);
+  if (bytes < kLeastKeptBytes || bytes > kMostKeptBytes) return at::empty({count}, type);
   // What is kept serves calls of every mode; the guard of inferences goes first, since it turns gradients on.
   const c10::InferenceMode ordinary(false);
   const at::NoGradGuard no_gradients;
   const std::lock_guard<std::mutex> lock(mutex_);  // until there is a second tensor, by which it is in use
-  return take(bytes).narrow(0, 0, static_cast<std::int64_t>(bytes)).view(tensors[0].scalar_type());
+  return take(bytes).narrow(0, 0, static_cast<std::int64_t>(bytes)).view(type);
 }
 
 at::Tensor Scratch::take(std::size_t bytes) {

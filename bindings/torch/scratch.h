@@ -6,6 +6,7 @@
 #include <ATen/Tensor.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -27,6 +28,7 @@ class Scratch {
   /// One dimension, as many elements as all of `tensors`, of the first one's type, not filled. The memory is
   /// free again when nothing refers to it any more.
   [[nodiscard]] at::Tensor flat_like(const std::vector<at::Tensor>& tensors);
+  [[nodiscard]] at::Tensor flat(std::int64_t count, at::ScalarType type);
 
  private:
   /// With the lock, which is held until what it gives is referred to twice.

@@ -33,8 +33,7 @@ at::Tensor room_for(const at::Tensor& rows, std::int64_t count) {
 /// Every rank's rows, one rank behind the other.
 ProcessGroupCohort::Work ProcessGroupCohort::gather_rows(Job job, const at::Tensor& mine,
                                                          const std::vector<std::int64_t>& rows,
-                                                         const at::Tensor& all,
-                                                         std::chrono::milliseconds timeout) {
+                                                         const at::Tensor& all, How how) {
   Collective call;
   call.op = "all_gather_v";
   call.type = type_name(mine);
@@ -43,14 +42,17 @@ ProcessGroupCohort::Work ProcessGroupCohort::gather_rows(Job job, const at::Tens
   call.out = memory_of(all);
   job.inputs.push_back(mine);
   job.inputs.push_back(all);
-  return start(std::move(job), std::move(call), timeout);
+  return start(std::move(job), std::move(call), how);
 }
 
 /// Ranks hold other elements and other numbers of them. The numbers are asked for before this returns, by a
 /// call that waits for all ranks: a second one that was started later, by itself, would come between other
 /// calls. Elements in one place are added in the order of ranks, on every rank.
-ProcessGroupCohort::Work ProcessGroupCohort::allreduce_sparse(const at::Tensor& tensor,
+ProcessGroupCohort::Work ProcessGroupCohort::allreduce_sparse(Tensors& tensors,
                                                               const c10d::AllreduceOptions& options) {
+  TORCH_CHECK(tensors.size() == 1, "cohort: allreduce takes a single sparse tensor on each rank, not ",
+              tensors.size());
+  const at::Tensor& tensor = tensors[0];
   TORCH_CHECK(options.reduceOp.op_ == c10d::ReduceOp::RedOpType::SUM,
               "cohort: allreduce: sparse tensors can be added only");
   TORCH_CHECK(tensor.layout() == at::kSparse && tensor.device().is_cpu(),
@@ -78,13 +80,13 @@ ProcessGroupCohort::Work ProcessGroupCohort::allreduce_sparse(const at::Tensor& 
   const at::Tensor all_places = room_for(places, count);
   const at::Tensor all_values = room_for(values, count);
   // Calls of a group end in their order: the second's end is both's.
-  gather_rows({c10d::OpType::ALLGATHER, nullptr}, places, rows, all_places, options.timeout);
+  gather_rows({c10d::OpType::ALLGATHER, nullptr}, places, rows, all_places, {options.timeout, true});
   auto finish = [all_places, all_values, result = tensor]() mutable {
     const at::NoGradGuard none;
     result.copy_(at::sparse_coo_tensor(all_places.t(), all_values, result.sizes()).coalesce());
   };
-  Job job{c10d::OpType::ALLREDUCE, "sparse_all_reduce", {tensor}, {tensor}, std::move(finish)};
-  return gather_rows(std::move(job), values, rows, all_values, options.timeout);
+  Job job{c10d::OpType::ALLREDUCE, "cohort:sparse_all_reduce", {tensor}, {tensor}, std::move(finish)};
+  return gather_rows(std::move(job), values, rows, all_values, how(options));
 }
 
 }  // namespace cohort::torch_face

@@ -4,11 +4,11 @@
 #include <cohort/engine/system/copy_bytes.h>
 
 #include <ATen/ATen.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <functional>
-#include <stdexcept>
 
 namespace cohort::torch_face {
 namespace {
@@ -73,7 +73,8 @@ std::string type_name(const at::Tensor& tensor) {
     case at::kComplexFloat: return "float32";
     case at::kDouble:
     case at::kComplexDouble: return "float64";
-    case at::kHalf: return "float16";
+    case at::kHalf:
+    case at::kComplexHalf: return "float16";
     case at::kBFloat16: return "bfloat16";
     case at::kChar: return "int8";
     case at::kShort: return "int16";
@@ -81,13 +82,17 @@ std::string type_name(const at::Tensor& tensor) {
     case at::kLong: return "int64";
     case at::kByte:
     case at::kBool: return "uint8";
-    default: break;
+    case at::kUInt16: return "uint16";
+    case at::kUInt32: return "uint32";
+    case at::kUInt64: return "uint64";
+    default: return kBytes;
   }
-  throw std::invalid_argument(std::string("cohort knows no tensors of ") +
-                              c10::toString(tensor.scalar_type()));
 }
 
-std::size_t unit_of(const at::Tensor& tensor) { return tensor.is_complex() ? 2 : 1; }
+std::size_t unit_of(const at::Tensor& tensor) {
+  if (tensor.is_complex()) return 2;
+  return type_name(tensor) == kBytes ? static_cast<std::size_t>(tensor.element_size()) : 1;
+}
 std::size_t elements_of(const at::Tensor& tensor) {
   return static_cast<std::size_t>(tensor.numel()) * unit_of(tensor);
 }
@@ -96,7 +101,36 @@ void check(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.device().is_cpu(), "cohort: tensors must be in CPU memory, this one is on ",
               tensor.device(), ": give tensor.cpu()");
   TORCH_CHECK(tensor.layout() == at::kStrided, "cohort: tensors must be dense: give tensor.to_dense()");
-  TORCH_CHECK(tensor.is_contiguous(), "cohort: tensors must be contiguous: give tensor.contiguous()");
+}
+
+at::Tensor readable(const at::Tensor& tensor) {
+  if (is_dense(tensor)) return tensor;
+  const at::NoGradGuard no_gradients;
+  return tensor.resolve_conj().resolve_neg().contiguous();
+}
+
+at::Tensor writable(const at::Tensor& tensor) {
+  if (is_dense(tensor)) return tensor;
+  TORCH_CHECK(
+      at::has_internal_overlap(tensor) != at::MemOverlap::Yes,
+      "cohort: elements of the tensor share their memory, and cannot be written: give tensor.clone()");
+  const at::NoGradGuard no_gradients;
+  return at::empty(tensor.sizes(), tensor.options());
+}
+
+at::Tensor changeable(const at::Tensor& tensor) {
+  if (is_dense(tensor)) return tensor;
+  const at::Tensor memory = writable(tensor);
+  const at::NoGradGuard no_gradients;
+  return memory.copy_(tensor);
+}
+
+std::function<void()> copying_back(const at::Tensor& memory, const at::Tensor& tensor) {
+  if (memory.is_same(tensor)) return nullptr;
+  return [memory, tensor] {
+    const at::NoGradGuard no_gradients;
+    tensor.copy_(memory);
+  };
 }
 
 void check_same_type(const at::Tensor& output, const at::Tensor& input, const char* what) {
@@ -163,11 +197,26 @@ void copy_to_flat(const std::vector<at::Tensor>& tensors, const at::Tensor& flat
   }
 }
 
+bool check_parts(const std::vector<at::Tensor>& tensors, const at::Tensor& own, std::size_t place,
+                 std::size_t count, const char* what) {
+  TORCH_CHECK(tensors.size() == count, "cohort: ", what, " takes ", count,
+              " tensors, one for each rank, not ", tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    check(tensor);
+    TORCH_CHECK(tensor.scalar_type() == own.scalar_type(), "cohort: ", what, ": tensors of several types");
+  }
+  TORCH_CHECK(tensors[place].numel() == own.numel(), "cohort: ", what, ": the output for this rank holds ",
+              tensors[place].numel(), " elements, its input ", own.numel());
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [&](const at::Tensor& tensor) { return tensor.numel() == own.numel(); });
+}
+
 void check_alike(const std::vector<at::Tensor>& tensors, const at::Tensor& like, std::size_t count,
                  const char* what) {
   TORCH_CHECK(tensors.size() == count, "cohort: ", what, " takes ", count,
               " tensors, one for each rank, not ", tensors.size());
   for (const at::Tensor& tensor : tensors) {
+    check(tensor);
     TORCH_CHECK(tensor.scalar_type() == like.scalar_type(), "cohort: ", what, ": tensors of several types");
     TORCH_CHECK(tensor.numel() == like.numel(), "cohort: ", what, ": tensors of several sizes");
   }

@@ -3,6 +3,7 @@
 
 #include <cohort/bindings/python/interpreter.h>
 #include <cohort/bindings/torch/mapped_allocator.h>
+#include <cohort/bindings/torch/tellers.h>
 
 #include <ATen/core/ivalue.h>
 #include <c10/core/InferenceMode.h>
@@ -17,7 +18,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -56,66 +56,6 @@ steady_clock::duration duration_of(double seconds) {
   return std::chrono::duration_cast<steady_clock::duration>(
       std::chrono::duration<double>(std::min(seconds, kMostSeconds)));
 }
-
-/// For callbacks of the program's, when it ends.
-constexpr auto kLastWords = std::chrono::seconds(2);
-
-/// Completes futures, whose callbacks may do anything, such as call and wait: not where the engine is driven.
-/// Never ended, as what it waits with; but silent once the interpreter ends, whose lock nobody gets then.
-class Teller {
- public:
-  static Teller& one() { return *current(); }
-  /// In a child of fork, which has no thread of its parent's; what that was to tell is the parent's.
-  static void begin_anew() { current() = new Teller(); }
-  void tell(std::function<void()> what) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (is_silent_) return;
-      if (!is_running_) std::thread([this] { run(); }).detach();
-      is_running_ = true;
-      waiting_.push_back(std::move(what));
-    }
-    wanted_.notify_one();
-  }
-  void fall_silent() {
-    // Ends without the lock: its tensors may ask for the interpreter's.
-    std::deque<std::function<void()>> untold;
-    std::unique_lock<std::mutex> lock(mutex_);
-    told_.wait_for(lock, kLastWords, [this] { return waiting_.empty() && !is_telling_; });
-    is_silent_ = true;
-    waiting_.swap(untold);
-    lock.unlock();
-  }
-
- private:
-  static Teller*& current() {
-    static auto* teller = new Teller();
-    return teller;
-  }
-  void run() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
-      wanted_.wait(lock, [this] { return !waiting_.empty(); });
-      is_telling_ = true;
-      std::function<void()> what = std::move(waiting_.front());
-      waiting_.pop_front();
-      lock.unlock();
-      what();
-      what = nullptr;  // the tensors that it may be the last to hold are the interpreter's, too
-      lock.lock();
-      is_telling_ = false;
-      told_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable wanted_;
-  std::condition_variable told_;
-  std::deque<std::function<void()>> waiting_;
-  bool is_running_ = false;
-  bool is_telling_ = false;
-  bool is_silent_ = false;
-};
 
 /// Threads of Python's that wait for works. Torch takes the lock for them again where they have come back,
 /// amid frames of C++: not once the interpreter has ended.
@@ -172,54 +112,77 @@ class Waiting {
 }  // namespace
 
 void expect_forks() {
-  (void)Teller::one();  // made here, so that no thread is at it when another one forks
+  (void)Tellers::one();  // made here, so that no thread is at it when another one forks
   ::pthread_atfork(nullptr, nullptr, [] {
     Waiting::begin_anew();
-    Teller::begin_anew();
+    Tellers::begin_anew();
   });
 }
 
 void keep_threads_that_wait() noexcept { Waiting::keep(); }
 
-void tell_all_futures() noexcept { Teller::one().fall_silent(); }
+void tell_all_futures() noexcept { Tellers::one().fall_silent(); }
 
-CohortWork::CohortWork(int rank, c10d::OpType type, const char* title, std::vector<at::Tensor> inputs,
-                       std::vector<at::Tensor> outputs, std::function<void()> finish, double timeout_s)
-    : Work(rank, type, title, inputs),
-      inputs_(std::move(inputs)),
-      outputs_(std::move(outputs)),
-      memory_(storages_of(inputs_, outputs_)),
-      timeout_s_(timeout_s),
-      is_inference_(c10::InferenceMode::is_enabled()),
-      finish_(std::move(finish)) {}
-
-void CohortWork::end(const Outcome& outcome) {
-  std::exception_ptr failure;
-  from_ = outcome.from;
+std::exception_ptr settle(const Outcome& outcome, const std::function<void()>& finish, bool is_inference) {
   try {
     // As other backends say it: programs look for these words.
     if (outcome.is_late) throw std::runtime_error("cohort: Timed out waiting: " + outcome.failure);
     if (!outcome.failure.empty()) throw std::runtime_error(outcome.failure);
-    if (finish_) {
+    if (finish) {
       const OrdinaryTensors made_meanwhile;
-      const c10::InferenceMode as_when_called(is_inference_);
-      finish_();
+      const c10::InferenceMode as_when_called(is_inference);
+      finish();
     }
   } catch (python_error& error) {  // of a tensor of the program's own class: it lies with this thread still
     error.persist();
-    failure = std::make_exception_ptr(
+    return std::make_exception_ptr(
         std::runtime_error(std::string("cohort: the results were not copied: ") + error.what()));
   } catch (...) {
-    failure = std::current_exception();
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+void wait_for_call(const std::function<Outcome(bindings::Interrupt*)>& call,
+                   const std::function<void()>& finish) {
+  const Waiting waiting;
+  python::Signals signals;  // which the main thread handles
+  const Outcome outcome = call(python::is_main_thread() ? &signals : nullptr);
+  signals.rethrow();
+  if (const std::exception_ptr failure = settle(outcome, finish, c10::InferenceMode::is_enabled()))
+    std::rethrow_exception(failure);
+}
+
+CohortWork::CohortWork(const Facts& facts, std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs,
+                       std::function<void()> finish)
+    : Work(facts.rank, facts.type, facts.title, inputs),
+      inputs_(std::move(inputs)),
+      outputs_(std::move(outputs)),
+      memory_(storages_of(inputs_, outputs_)),
+      timeout_s_(facts.timeout_s),
+      sequence_(facts.sequence),
+      depth_(Tellers::depth()),
+      is_inference_(c10::InferenceMode::is_enabled()),
+      finish_(std::move(finish)) {
+  if (facts.is_timed) began_ = steady_clock::now();
+}
+
+void CohortWork::end(const Outcome& outcome) {
+  from_ = outcome.from;
+  const std::exception_ptr failure = settle(outcome, finish_, is_inference_);
+  if (began_) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    took_ = steady_clock::now() - *began_;
   }
   finish_ = nullptr;
   finish(failure);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!future_) return;
-  Teller::one().tell([self = c10::intrusive_ptr<CohortWork>::reclaim_copy(this)] { self->tell_future(); });
+  Tellers::one().tell(depth_,
+                      [self = c10::intrusive_ptr<CohortWork>::reclaim_copy(this)] { self->tell_future(); });
 }
 
-/// By the first who comes to it: the teller, or whoever waits for the work.
+/// By the first who comes to it: a teller, or whoever waits for the work.
 void CohortWork::tell_future() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -271,7 +234,7 @@ bool CohortWork::wait(std::chrono::milliseconds timeout) {
   return true;
 }
 
-/// Whoever waits for a future sleeps, deaf to signals, until the session's thread and the teller have come to
+/// Whoever waits for a future sleeps, deaf to signals, until the session's thread and a teller have come to
 /// it. DistributedDataParallel waits for its buckets' at the end of backward(): what is done before it there
 /// drives them in the same thread, and hears Ctrl-C. How the call ended is left to who has the future.
 void CohortWork::wait_at_end_of_backward() {
@@ -287,6 +250,14 @@ void CohortWork::wait_at_end_of_backward() {
     }
     self->tell_future();
   });
+}
+
+float CohortWork::getDuration() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  TORCH_CHECK(began_,
+              "cohort: calls are not timed: enable it before the call, by _enable_collectives_timing()");
+  TORCH_CHECK(completed_, "cohort: the call is not over: wait for it");
+  return std::chrono::duration<float, std::milli>(took_).count();
 }
 
 c10::intrusive_ptr<Future> CohortWork::getFuture() {

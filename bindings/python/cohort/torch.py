@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import socket
 import tempfile
@@ -72,24 +73,36 @@ def _meeting_place(store: Any, rank: int, size: int) -> str:
     return _wait_for(store, "cohort/place", size).decode()
 
 
-def create(store: Any, rank: int, size: int, timeout: timedelta, label: str = "cohort", name: str = "torch",
-           world_ranks: Sequence[int] = ()) -> Any:
-    """The process group of `size` ranks that share the store. Profilers show its calls as "label:all_reduce".
+def create(store: Any, rank: int, size: int, timeout: timedelta, name: str = "torch", world_ranks: Sequence[int] = (),
+           is_world: bool = False) -> Any:
+    """The backend of a process group of `size` ranks that share the store.
 
     `timeout` is for its calls. Ranks may be apart by more when they make it: they have as long as the store gives them.
-    `name` and `world_ranks`, which ranks of the world those of a group are, are for errors."""
+    `name` and `world_ranks`, which ranks of the world those of a group are, are for errors. Of the world groups are made."""
     address, _, secret = _meeting_place(store, rank, size).partition(" ")
     join_timeout = max(timeout, store.timeout)
     _joined.process = os.getpid()
-    return _torch.create(name, address, secret, rank, size, timeout.total_seconds(), join_timeout.total_seconds(), label,
-                         list(world_ranks))
+    return _torch.create(name, address, secret, rank, size, timeout.total_seconds(), join_timeout.total_seconds(),
+                         list(world_ranks), is_world)
+
+
+def _is_world_ours() -> bool:
+    """Whether torch's default group is of this backend; the same on all of its ranks."""
+    c10d = dist.distributed_c10d
+    return c10d.is_initialized() and "cohort" in str(c10d._world.pg_backend_config.get(c10d._get_default_group(), ""))
 
 
 def _create(given: Any, _: Any) -> Any:
-    """As torch asks for it: the world, whose ranks it does not list, or a group of it."""
+    """As torch asks for it: the world, whose ranks it does not list, or a group of it, which is made of the world's ranks over
+    what they have in common already."""
     ranks = given.global_ranks_in_group
-    name = f"torch/{given.group_id}" if ranks else "torch"
-    return create(given.store, given.group_rank, given.group_size, given.timeout, name=name, world_ranks=ranks)
+    if not ranks:
+        return create(given.store, given.group_rank, given.group_size, given.timeout, is_world=True)
+    if _is_world_ours():
+        name = re.sub("[^!-.0-~]", "_", given.group_id)
+        return _torch.create_within_world(name, given.group_rank, given.timeout.total_seconds(), ranks)
+    return create(given.store, given.group_rank, given.group_size, given.timeout, name=f"torch/{given.group_id}",
+                  world_ranks=ranks)
 
 
 def monitored_barrier(group: Any = None, timeout: Optional[timedelta] = None, wait_all_ranks: bool = False) -> None:
@@ -116,6 +129,7 @@ def mapped_tensors(group: Any = None) -> Iterator[None]:
     DistributedDataParallel, which it makes when it is constructed and anew in the second step. They keep the group until they
     are freed, and no child of fork may touch them. `group`: one of the backend "cohort"; ValueError for others."""
     group = (group or dist.distributed_c10d._get_default_group())._get_backend(torch.device("cpu"))
+    group = getattr(group, "wrapped_pg", group)  # of debug mode
     before = getattr(_mapped, "group", None)
     _torch.map_tensors(group)
     _mapped.group = group
