@@ -70,6 +70,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::launch(Job job, Call call) {
   auto work = c10::make_intrusive<CohortWork>(facts, std::move(job.inputs), std::move(job.outputs),
                                               std::move(job.finish));
   work->start([&](auto over) { return ranks_->start(std::move(call), std::move(over)); });
+  coalescing_.add(work);
   return work;
 }
 

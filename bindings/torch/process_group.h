@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/bindings/torch/coalescing.h>
 #include <cohort/bindings/torch/face.h>
 #include <cohort/bindings/torch/scratch.h>
 
@@ -78,6 +79,9 @@ class ProcessGroupCohort final : public c10d::Backend {
   /// No call can be made any more; those under way go on.
   void shutdown() override { ranks_->leave(); }
 
+  void startCoalescing() override { coalescing_.start(); }
+  Work endCoalescing() override { return coalescing_.end(); }
+
   bool supportsSplitting() const override { return true; }
   /// The group of these of its ranks; called by all of its ranks, null for those that are not among them.
   Group split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
@@ -131,10 +135,10 @@ class ProcessGroupCohort final : public c10d::Backend {
 
   std::shared_ptr<Ranks> ranks_;
   Scratch scratch_;
+  Coalescing coalescing_;
   const c10::intrusive_ptr<Options> options_;
   std::atomic<double> timeout_s_;
   std::atomic<std::uint64_t> sequence_{0};  ///< threads may share the group
-  std::atomic<std::uint64_t> splits_{0};
   std::atomic<bool> is_timed_{false};
 };
 
