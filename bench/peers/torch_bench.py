@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's gloo under the method of measure.h, which it gets from libpeer_method.so.
 
-    /usr/bin/python3 torch_bench.py LIBRARY OPTION...
+    build/torch/bin/python torch_bench.py LIBRARY OPTION...
 
 Options and output are those of the other programs. Starts its own ranks.
 """

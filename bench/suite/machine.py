@@ -8,7 +8,7 @@ import re
 import subprocess
 
 CPUS = pathlib.Path("/sys/devices/system/cpu")
-PACKAGES = ("openmpi-bin", "mpich", "libucx0", "libgloo0", "python3-torch", "libfabric1", "liburing2")
+PACKAGES = ("openmpi-bin", "mpich", "libucx0", "libgloo0", "libfabric1", "liburing2")
 
 
 def usable_cores():

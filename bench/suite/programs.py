@@ -11,7 +11,7 @@ import pathlib
 import shlex
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1]
-SYSTEM_PYTHON = pathlib.Path("/usr/bin/python3")  # the one that Debian's python3-torch belongs to
+TORCH_PYTHON = FOLDER.parent / "build/torch/bin/python"  # as `./run torch` makes it
 SPINS = "spins without yielding: milliseconds per operation where ranks outnumber cores (--all-settings measures it)"
 
 
@@ -136,8 +136,8 @@ def check(program, folder):
     """Throws Unusable if the program is not there."""
     binary = binary_of(program)
     if program.peer == "torch":
-        if not SYSTEM_PYTHON.exists() or not (folder / "libpeer_method.so").exists():
-            raise Unusable("needs Debian's python3-torch and libpeer_method.so of the build")
+        if not TORCH_PYTHON.exists() or not (folder / "libpeer_method.so").exists():
+            raise Unusable("needs build/torch, which ./run torch makes, and libpeer_method.so of the build")
     elif not (folder / binary).exists():
         raise Unusable(f"{binary} is not built: is the library installed?")
 
@@ -163,7 +163,7 @@ def command_line(launch, options):
         argv += ["--no-rewrite"] if options.no_rewrite else []
     binary = binary_of(program)
     if program.peer == "torch":
-        place = [str(SYSTEM_PYTHON), str(FOLDER / "peers/torch_bench.py"), str(options.bin / "libpeer_method.so")]
+        place = [str(TORCH_PYTHON), str(FOLDER / "peers/torch_bench.py"), str(options.bin / "libpeer_method.so")]
     else:
         place = [str(options.cohort if program.is_cohort else options.bin / binary)]
     at = argv.index(binary)

@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -33,7 +34,7 @@ def run_ranks(ranks, build, arguments):
     """The rows that rank 0 wrote."""
     with tempfile.NamedTemporaryFile("r") as rows:
         options = ["--quick"] if arguments.quick else []
-        command = [*command_for(ranks, build), "/usr/bin/python3", str(HERE / "ranks.py"), *options, rows.name]
+        command = [*command_for(ranks, build), sys.executable, str(HERE / "ranks.py"), *options, rows.name]
         subprocess.run([*command, *arguments.only], env=environment(build), timeout=LIMIT_S, check=True)
         return [json.loads(line) for line in rows]
 

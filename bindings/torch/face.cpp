@@ -317,7 +317,7 @@ class JoinedRanks final : public Ranks {
 
 std::shared_ptr<Ranks> join(const Place& place, bindings::Interrupt* interrupt) {
   CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
-  // Programs of torch make a group for each layer, or hundreds: pages of a group's buffers come with their use.
+  // Programs of torch make a group for each layer, or hundreds. Pages of their buffers come with use.
   constexpr std::size_t kDefaultHeapBytes = std::size_t{4} << 30;
   if (options.group_buffer_bytes == 0)
     options.group_buffer_bytes = (options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes) / 2;

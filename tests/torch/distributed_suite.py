@@ -1,52 +1,35 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's own suite of backends of torch.distributed, which Debian's python3-torch carries, on gloo and on "cohort".
+"""PyTorch's own suite of backends, which torch carries, on gloo and on "cohort".
 
-    PYTHONPATH=build/release/python tests/torch/distributed_suite.py [--ranks 2] [--backend cohort] [--record] [TEST...]
+    PYTHONPATH=build/release/python PYTHON tests/torch/distributed_suite.py [--ranks 2] [--as gloo] [--backend cohort] [TEST...]
 
-Many of its tests ask for gloo by name. So cohort answers to that name here, but for UNDER_OWN_NAME: what is run is the same
-on both, and what gloo passes is the aim. expectations.json says for each number of ranks what gloo passes, and why cohort fails what it fails of
-that; this fails where the outcome is another one. --record writes what passed on gloo there.
-
-What the suite needs and the package lacks is made up here: expecttest, and a check of Python 3.11 that one of its modules
-does not pass. Ranks are forked, so that torch is imported once.
+Which of its tests run is decided when the suite is imported, by the name of a backend: --as gloo, or mpi, which has those of
+all_to_all on CPUs and of sub-groups of few ranks. Then the ranks use their own backend, by its own name. Where a test's body
+asks for the name gloo, that stands for the own one. expectations.json says for each number of ranks and name what gloo passes,
+and why cohort fails what it fails; this fails where the outcome is another one. --record writes what passed on gloo there.
+Ranks are forked, so that torch is imported once. It needs expecttest.
 """
 
 import argparse
-import dataclasses
-import inspect
 import json
 import logging
 import os
 import pathlib
 import sys
 import tempfile
-import types
 import unittest
+from datetime import timedelta
 
-# Where gloo's name means its class, whose own settings they read.
-UNDER_OWN_NAME = ("test_ddp_logging_data_cpu",)
 EXPECTATIONS = pathlib.Path(__file__).with_name("expectations.json")
-
-
-def allow_mutable_defaults():
-    """As before Python 3.11: a default without a hash is refused only if it is a list, a dict or a set."""
-    source = inspect.getsource(dataclasses._get_field)
-    changed = source.replace("f.default.__class__.__hash__ is None", "isinstance(f.default, (list, dict, set))")
-    exec(compile(changed, dataclasses.__file__, "exec"), vars(dataclasses))  # pylint: disable=exec-used
-
-
-def stand_in_for_expecttest():
-    """What the suite takes of it: a base class that is a test case, of whose comparisons it uses none here."""
-    module = types.ModuleType("expecttest")
-    module.TestCase = type("TestCase", (unittest.TestCase,), {})
-    module.ACCEPT = False
-    sys.modules.setdefault("expecttest", module)
+# Tests whose bodies compare the backend's name to gloo, and do nothing on CPUs for others.
+ASK_FOR_GLOO = ("test_accumulate_gradients", "test_grads_same_across_ranks")
 
 
 def read_arguments():
     parser = argparse.ArgumentParser(description="runs PyTorch's own suite of backends")
-    parser.add_argument("--ranks", type=int, default=2, choices=(2, 4))
+    parser.add_argument("--ranks", type=int, default=2, choices=(2, 3, 4))
+    parser.add_argument("--as", dest="kind", default="gloo", choices=("gloo", "mpi"), help="whose tests are run")
     parser.add_argument("--backend", default="cohort", choices=("cohort", "gloo"))
     parser.add_argument("--record", action="store_true", help="write down what passes on gloo")
     parser.add_argument("tests", nargs="*", help="names; all without")
@@ -56,41 +39,45 @@ def read_arguments():
     return arguments
 
 
-def prepare(ranks, folder):
+def prepare(ranks, kind, backend, folder):
     """What the suite reads when it is imported."""
     for name in ("barrier", "test_dir", "init_dir"):
         os.makedirs(os.path.join(folder, name))
-    os.environ.update(BACKEND="gloo", WORLD_SIZE=str(ranks), TEMP_DIR=folder, OMP_NUM_THREADS="1",
+    os.environ.update(BACKEND=kind, WORLD_SIZE=str(ranks), TEMP_DIR=folder, OMP_NUM_THREADS="1",
                       INIT_METHOD=f"file://{folder}/init_dir/shared_init_file")
     os.environ.setdefault("DISTRIBUTED_TESTS_DEFAULT_TIMEOUT", "120")
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-    allow_mutable_defaults()
-    stand_in_for_expecttest()
+    if backend == "cohort":
+        import cohort.torch  # noqa: F401: registers it
+        from torch.testing._internal.common_distributed import DistTestCases
+
+        for feature in ("plugin", "ddp", "subgroup"):
+            DistTestCases.backend_feature[feature].add(backend)
 
 
-def let_cohort_answer():
-    """To the name of gloo. The group beside it that compares calls in debug mode is gloo's own: torch asks for its class."""
+def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+    """As torch's own, which refuses all but gloo by its name."""
     import cohort.torch
     from torch.distributed import distributed_c10d
 
-    gloo, wrap = distributed_c10d.ProcessGroupGloo, distributed_c10d._create_process_group_wrapper
+    if distributed_c10d._rank_not_in_group(group):
+        distributed_c10d._warn_not_in_group("monitored_barrier")
+        return
+    seconds = timedelta(seconds=timeout) if isinstance(timeout, (int, float)) else timeout
+    cohort.torch.monitored_barrier(group, seconds, wait_all_ranks)
 
-    def create(store, rank, size, timeout):
-        return cohort.torch.create(store, rank, size, timeout, label="gloo")
 
-    def create_wrapper(**options):
-        distributed_c10d.ProcessGroupGloo = gloo
-        try:
-            return wrap(**options)
-        finally:
-            distributed_c10d.ProcessGroupGloo = create
+def answer_for_gloo(backend):
+    """In this rank the name gloo, where init_process_group gets it, stands for the backend."""
+    import torch.distributed as dist
 
-    distributed_c10d.ProcessGroupGloo = create
-    distributed_c10d._create_process_group_wrapper = create_wrapper
+    init = dist.init_process_group
+    dist.init_process_group = lambda *arguments, **options: init(*arguments, **{**options, "backend": backend})
 
 
 def make_suite(backend):
     import torch
+    import torch.distributed as dist
     from torch.testing._internal.distributed import distributed_test
     from torch.testing._internal.distributed.distributed_test import DistributedTest, TestDistBackend
 
@@ -99,9 +86,17 @@ def make_suite(backend):
 
         def setUp(self):
             super().setUp()
-            own_name = backend == "cohort" and self._testMethodName in UNDER_OWN_NAME
-            distributed_test.BACKEND = "cohort" if own_name else "gloo"
             self._start_processes(torch.multiprocessing.get_context("fork").Process)
+
+        @classmethod
+        def _run(cls, rank, test_name, file_name, pipe, **options):
+            distributed_test.BACKEND = backend
+            if backend == "cohort":
+                dist.monitored_barrier = monitored_barrier
+                if test_name.startswith(ASK_FOR_GLOO):
+                    distributed_test.BACKEND = "gloo"
+                    answer_for_gloo(backend)
+            super()._run(rank, test_name, file_name, pipe, **options)
 
     return Suite
 
@@ -109,8 +104,8 @@ def make_suite(backend):
 class Outcomes(unittest.TextTestResult):
     """Which tests passed, too."""
 
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
         self.passed = set()
 
     def addSuccess(self, test):
@@ -124,10 +119,10 @@ def deviations(backend, expected, asked, passed, failed):
     for name in sorted(asked):
         if name in reasons and name in passed:
             yield f"{name} passes, and has a reason not to: {reasons[name]}"
-        elif name in expected["gloo"] and name not in reasons and name not in passed:
-            yield f"{name} {'failed' if name in failed else 'was skipped'}"
-        elif name not in expected["gloo"] and name in failed and backend == "cohort":
-            yield f"{name} failed, which gloo skips"
+        elif name in failed and name not in reasons and (backend == "cohort" or name in expected["gloo"]):
+            yield f"{name} failed"
+        elif name in expected["gloo"] and name not in passed | failed:
+            yield f"{name} was skipped"
         elif backend == "gloo" and name in passed and name not in expected["gloo"]:
             yield f"{name} passes on gloo, and is not listed"
 
@@ -135,9 +130,7 @@ def deviations(backend, expected, asked, passed, failed):
 def main():
     arguments = read_arguments()
     with tempfile.TemporaryDirectory() as folder:
-        prepare(arguments.ranks, folder)
-        if arguments.backend == "cohort":
-            let_cohort_answer()
+        prepare(arguments.ranks, arguments.kind, arguments.backend, folder)
         logging.disable(logging.INFO)
         kind = make_suite(arguments.backend)
         names = set(arguments.tests or unittest.TestLoader().getTestCaseNames(kind))
@@ -145,13 +138,14 @@ def main():
         result = unittest.TextTestRunner(resultclass=Outcomes, verbosity=2).run(suite)
     failed = {test._testMethodName for test, _ in result.failures + result.errors}
     expectations = json.loads(EXPECTATIONS.read_text(encoding="utf-8"))
-    expected = expectations[str(arguments.ranks)]
+    case = f"{arguments.ranks} ranks as {arguments.kind}"
+    expected = expectations.setdefault(case, {"gloo": [], "reasons": {}})
     if arguments.record:
         expected["gloo"] = sorted(result.passed)
         EXPECTATIONS.write_text(json.dumps(expectations, indent=1) + "\n", encoding="utf-8")
     of_gloo = len(result.passed & set(expected["gloo"]))
-    print(f"{len(result.passed)} passed, {len(failed)} failed, {len(result.skipped)} skipped of {result.testsRun}; "
-          f"{of_gloo} of {len(names & set(expected['gloo']))} that gloo passes")
+    print(f"{case}, {arguments.backend}: {len(result.passed)} passed, {len(failed)} failed, {len(result.skipped)} skipped of "
+          f"{result.testsRun}; {of_gloo} of {len(names & set(expected['gloo']))} that gloo passes")
     found = list(deviations(arguments.backend, expected, names, result.passed, failed))
     for deviation in found:
         print(f"not as expected: {deviation}")
