@@ -113,8 +113,10 @@ struct Group {
 
   /// Which rank of the world the culprit is.
   [[nodiscard]] std::string explain(const Error& error) const {
-    if (!error.culprit() || *error.culprit() >= world_ranks.size()) return error.what();
-    return fmt::format("{} (rank {} of '{}' is rank {} of the world)", error.what(), *error.culprit(), name,
+    const std::string text = error.what();
+    const bool is_said = text.find("(world rank ") != std::string::npos;
+    if (is_said || !error.culprit() || *error.culprit() >= world_ranks.size()) return text;
+    return fmt::format("{} (rank {} of '{}' is rank {} of the world)", text, *error.culprit(), name,
                        world_ranks[*error.culprit()]);
   }
 };

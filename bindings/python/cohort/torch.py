@@ -180,6 +180,9 @@ def init_process_group(backend: str = "cohort", timeout: timedelta = dist.defaul
         options.pop("init_method", None)
         options.update(store=_store(comm, timeout), rank=comm.rank, world_size=comm.size)
     dist.init_process_group(backend, timeout=timeout, **options)
+    # Torch leaves out the default where devices have backends of their own, and one of them is not its own.
+    if ":" in str(backend) and "cohort" in str(backend) and "nccl" not in str(backend):
+        dist.group.WORLD._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
 
 
 def _end() -> None:
@@ -190,4 +193,5 @@ def _end() -> None:
 
 
 atexit.register(_end)
-dist.Backend.register_backend("cohort", _create, extended_api=True, devices=["cpu"])
+if "cohort" not in dist.Backend.backend_list:  # by cohort_autoload, which calls _create
+    dist.Backend.register_backend("cohort", _create, extended_api=True, devices=["cpu"])
