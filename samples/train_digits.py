@@ -3,8 +3,8 @@
 """Trains a classifier of handwritten digits: every rank on its share of the images, gradients averaged by hand.
 
     ./run torch && export PYTHONPATH=$PWD/build/release/python
-    build/release/bin/cohort-run -n 4 -- /usr/bin/python3 samples/train_digits.py
-    mpirun -np 4 /usr/bin/python3 samples/train_digits.py
+    build/release/bin/cohort-run -n 4 -- build/torch/bin/python samples/train_digits.py
+    mpirun -np 4 build/torch/bin/python samples/train_digits.py
 """
 
 import argparse

@@ -4,8 +4,8 @@
 DistributedDataParallel, over "cohort" or over gloo.
 
     ./run torch && export PYTHONPATH=$PWD/build/release/python
-    build/release/bin/cohort-run -n 2 -- /usr/bin/python3 samples/train_fashion.py
-    /usr/bin/python3 -m torch.distributed.run -r 1 -t 1 --nproc_per_node 2 samples/train_fashion.py --backend gloo
+    build/release/bin/cohort-run -n 2 -- build/torch/bin/python samples/train_fashion.py
+    build/torch/bin/torchrun --standalone --nproc-per-node 2 samples/train_fashion.py --backend gloo
 """
 
 import argparse

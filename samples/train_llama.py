@@ -4,10 +4,10 @@
 runs it split over the ranks, tensor by tensor, and compares that with one process.
 
     ./run torch && export PYTHONPATH=$PWD/build/release/python
-    build/release/bin/cohort-run -n 2 -- /usr/bin/python3 samples/train_llama.py --curve loss.png
-    mpirun -np 4 /usr/bin/python3 samples/train_llama.py --backend gloo
+    build/release/bin/cohort-run -n 2 -- build/torch/bin/python samples/train_llama.py --curve loss.png
+    mpirun -np 4 build/torch/bin/python samples/train_llama.py --backend gloo
 
-The text is the licences that Debian's package base-files carries; a token is a byte. The curve needs python3-matplotlib.
+The text is the licences that Debian's package base-files carries; a token is a byte. The curve needs matplotlib.
 """
 
 import argparse
@@ -189,7 +189,7 @@ def draw_curve(losses, path):
     try:
         import matplotlib
     except ImportError:
-        print(f"no {path}: apt-get install python3-matplotlib", file=sys.stderr)
+        print(f"no {path}: pip install matplotlib", file=sys.stderr)
         return
     matplotlib.use("Agg")
     from matplotlib import pyplot

@@ -68,7 +68,7 @@ def main():
     parser.add_argument("--ranks", type=lambda text: [int(part) for part in text.split(",")], default=[2, 4])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build" / "bench" / "torch.json")
-    parser.add_argument("only", nargs="*", help="parts: collectives, training, python; all without")
+    parser.add_argument("only", nargs="*", help="parts: collectives, lists, floor, training, python; all without")
     arguments = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
     rows = []

@@ -65,44 +65,57 @@ class Measurement:
             file.write(json.dumps(row) + "\n")
 
 
-def name_of(count):
-    size = 4 * count
-    return f"{size // MIB} MiB" if size >= MIB else f"{count} floats"
-
-
-def reduce_scatter_on(group, name, whole, mine):
-    """gloo has none: what its users call is all_reduce."""
-    if name == "cohort":
-        return lambda: dist.reduce_scatter_tensor(mine, whole, group=group)
-    return lambda: dist.all_reduce(whole, group=group)
-
-
-def reduce_scatter_of_list_on(group, name, parts, mine):
-    """The same: of a list they make one tensor first."""
-    if name == "cohort":
-        return lambda: dist.reduce_scatter(mine, parts, group=group)
-    return lambda: dist.all_reduce(torch.cat(parts), group=group)
+def name_of(size):
+    return f"{size // MIB} MiB" if size >= MIB else f"{size // KIB} KiB" if size >= KIB else f"{size} B"
 
 
 def compare_collectives(measurement, groups, quick):
+    """Of as many bytes as the larger buffer of a rank has."""
     size = dist.get_world_size()
-    for count in [1024, 256 * KIB, 16 * MIB] if quick else [2, 1024, 16 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB]:
-        whole = torch.zeros(count)
-        measurement.compare(f"all_reduce {name_of(count)}", {
-            name: lambda group=group: dist.all_reduce(whole, group=group) for name, group in groups.items()})
-        if count < 1024:
-            continue
-        mine = torch.zeros(count // size)
-        parts = list(torch.zeros(count).split(count // size))
-        measurement.compare(f"all_gather {name_of(count)}", {
-            name: lambda group=group: dist.all_gather(parts, mine, group=group) for name, group in groups.items()})
-        apart = [torch.zeros(count // size) for _ in range(size)]
-        measurement.compare(f"all_gather {name_of(count)}, list apart", {
+    for length in [16, 64 * KIB, 16 * MIB] if quick else [16, 4 * KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB]:
+        whole, other = torch.zeros(length // 4), torch.zeros(length // 4)
+        mine = torch.zeros(length // 4 // size)
+        calls = {
+            "all_reduce": lambda group: dist.all_reduce(whole, group=group),
+            "all_gather": lambda group: dist.all_gather_single(whole, mine, group=group),
+            "reduce_scatter": lambda group: dist.reduce_scatter_single(mine, whole, group=group),
+            "broadcast": lambda group: dist.broadcast(whole, 0, group=group),
+            "all_to_all": lambda group: dist.all_to_all_single(other, whole, group=group)}
+        for what, call in calls.items():
+            measurement.compare(f"{what} {name_of(length)}", {
+                name: lambda call=call, group=group: call(group) for name, group in groups.items()})
+
+
+def compare_lists(measurement, groups, quick):
+    """Lists that lie apart."""
+    size = dist.get_world_size()
+    for length in [4 * KIB, MIB] if quick else [4 * KIB, MIB, 16 * MIB, 64 * MIB]:
+        mine = torch.zeros(length // 4 // size)
+        apart = [torch.zeros(length // 4 // size) for _ in range(size)]
+        measurement.compare(f"all_gather {name_of(length)}, list apart", {
             name: lambda group=group: dist.all_gather(apart, mine, group=group) for name, group in groups.items()})
-        measurement.compare(f"reduce_scatter {name_of(count)}", {
-            name: reduce_scatter_on(group, name, whole, mine) for name, group in groups.items()})
-        measurement.compare(f"reduce_scatter {name_of(count)}, list apart", {
-            name: reduce_scatter_of_list_on(group, name, apart, mine) for name, group in groups.items()})
+        measurement.compare(f"reduce_scatter {name_of(length)}, list apart", {
+            name: lambda group=group: dist.reduce_scatter(mine, apart, group=group) for name, group in groups.items()})
+
+
+def compare_floor(measurement, groups, quick):
+    """What torch itself takes for a call: its backend that does nothing, beside a group of one rank."""
+    from torch.testing._internal.distributed import fake_pg  # noqa: F401: registers it
+
+    alone = {name: dist.new_group([dist.get_rank()], backend=name, use_local_synchronization=True)
+             for name in ("fake", "cohort", "gloo")}
+    data = torch.zeros(2)
+    measurement.compare("all_reduce 8 B, 1 rank", {
+        name: lambda group=group: dist.all_reduce(data, group=group) for name, group in alone.items()})
+    made = [time.perf_counter()]
+    for _ in range(20):
+        dist.new_group(backend="cohort")
+        made.append(time.perf_counter())
+    for _ in range(20):
+        dist.new_group(backend="gloo")
+        made.append(time.perf_counter())
+    steps = [after - before for before, after in zip(made, made[1:])]
+    measurement.tell("new_group", {"gloo": statistics.median(steps[20:]), "cohort": statistics.median(steps[:20])})
 
 
 def train(model, data, labels, batches):
@@ -176,6 +189,7 @@ async def gather_times(comm, data, calls):
 def compare_python(measurement, groups, quick):
     """Blocking calls of the package on arrays, beside mpi4py where MPI has started the ranks."""
     comm = cohort.world() if cohort.is_initialized() else cohort.init()
+    sys.path.append("/usr/lib/python3/dist-packages")  # Debian's mpi4py
     try:
         from mpi4py import MPI
     except ImportError:
@@ -186,13 +200,13 @@ def compare_python(measurement, groups, quick):
                       "function": lambda: cohort.all_reduce(data, out=data)}
         if MPI is not None and MPI.COMM_WORLD.size == comm.size:
             contenders["mpi4py"] = lambda: MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, data)
-        measurement.compare(f"package: all_reduce {name_of(count)}", contenders)
+        measurement.compare(f"package: all_reduce {name_of(4 * count)}", contenders)
     data = np.zeros(2, np.float32)
     times = [asyncio.run(gather_times(comm, data, 500)) for _ in range(measurement.rounds)]
     measurement.tell("package: await all_reduce 2 floats", {"cohort": statistics.median(times)})
 
 
-PARTS = {"collectives": compare_collectives, "training": compare_training, "python": compare_python}
+PARTS = {"collectives": compare_collectives, "lists": compare_lists, "floor": compare_floor, "training": compare_training, "python": compare_python}
 
 
 def main():
@@ -202,8 +216,8 @@ def main():
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all without")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    cohort.torch.init_process_group("gloo")
-    groups = {"gloo": dist.group.WORLD, "cohort": dist.new_group(backend="cohort")}
+    cohort.torch.init_process_group("cohort")
+    groups = {"gloo": dist.new_group(backend="gloo"), "cohort": dist.group.WORLD}
     measurement = Measurement(arguments.file, arguments.quick)
     for part in arguments.parts or PARTS:
         PARTS[part](measurement, groups, arguments.quick)
