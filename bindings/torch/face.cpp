@@ -268,6 +268,10 @@ class JoinedRanks final : public Ranks {
     std::shared_ptr<bindings::SharedCommunicator> made;
     const Outcome outcome = outcome_of([&] { made = comm->group(ranks, own_name, interrupt); }, *group_);
     if (!outcome.failure.empty()) throw std::runtime_error(outcome.failure);
+    // Who has made it may abort it at once, and so end the making of those that are not as far. What fails
+    // from here on is left to the first call.
+    const AnyCall barrier = CollectiveCall{operator_of<Barrier>};
+    (void)outcome_of([&] { made->call(barrier, {}, interrupt); }, *group_);
     open_groups().add(made);
     Group group{made->name(), made->world_ranks()};
     return std::make_shared<JoinedRanks>(std::move(made), std::move(group));

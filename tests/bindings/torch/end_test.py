@@ -372,7 +372,7 @@ class End(unittest.TestCase):
 
     def test_errors_of_a_group_name_it_and_ranks_of_the_world(self):
         output = launch("cohort run", 3, IN_A_GROUP)[1]
-        self.assertRegex(output, r"told: .*'torch/2'.*rank 1 of 'torch/2' is rank 2 of the world")
+        self.assertRegex(output, r"told: .*'torch/2'.*rank 1 \(world rank 2,")
 
     def test_amid_a_call_that_another_rank_makes_later(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -301,6 +301,35 @@ def part_other_devices_are_refused():
     dist.barrier()
 
 
+def part_other_threads_run_while_one_waits():
+    """Rank 0 waits for what another thread of its own has rank 1 send."""
+    store = dist.distributed_c10d._get_default_store()
+    got = torch.zeros(1)
+    waits = [lambda: dist.recv(got, 1), lambda: dist.irecv(got, 1).wait(), lambda: dist.irecv(got, 1).get_future().wait(),
+             lambda: dist.all_reduce(got), lambda: dist.barrier()]
+    for index, wait in enumerate(waits):
+        if RANK == 0:
+            threading.Timer(0.05, store.set, (f"send{index}", "now")).start()
+        else:
+            store.wait([f"send{index}"])
+        if RANK == 1 and index < 3:
+            dist.send(torch.ones(1), 0)
+        elif RANK == 0 or index >= 3:
+            wait()
+    assert RANK != 0 or got.item() >= 1
+
+
+def part_works_outlive_their_group():
+    group = dist.new_group()
+    tensors = [torch.ones(1 << 16) for _ in range(4)]
+    works = [dist.all_reduce(tensor, group=group, async_op=True) for tensor in tensors]
+    futures = [work.get_future() for work in works]
+    dist.destroy_process_group(group)
+    del group
+    for work, future, tensor in zip(works, futures, tensors):
+        assert future.wait()[0] is not None and work.wait() and (tensor == SIZE).all()
+
+
 def part_shrink():
     """The last: it takes the default group's place."""
     if RANK == SIZE - 1:
