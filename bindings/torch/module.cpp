@@ -25,15 +25,9 @@ ProcessGroupCohort::Settings settings_of(double timeout_s, const std::string& na
   return {milliseconds_of(timeout_s), name, {world_ranks.begin(), world_ranks.end()}};
 }
 
-/// Torch's default group, if it is of this backend, as long as it lives; with the interpreter's lock.
-std::weak_ptr<Ranks>& world() {
-  static auto* const ranks = new std::weak_ptr<Ranks>();
-  return *ranks;
-}
-
 Group create(const std::string& name, const std::string& address, const std::string& secret, int rank,
-             int size, double timeout_s, double join_timeout_s, const std::vector<std::uint32_t>& world_ranks,
-             bool is_world) {
+             int size, double timeout_s, double join_timeout_s,
+             const std::vector<std::uint32_t>& world_ranks) {
   Place place;
   place.name = name;
   place.world_ranks = world_ranks;
@@ -45,17 +39,14 @@ Group create(const std::string& name, const std::string& address, const std::str
   place.join_timeout_s = join_timeout_s;
   std::shared_ptr<Ranks> ranks;
   python::wait_without_lock([&](bindings::Interrupt* interrupt) { ranks = join(place, interrupt); });
-  if (is_world) world() = ranks;
   return c10::make_intrusive<ProcessGroupCohort>(std::move(ranks), rank, size,
                                                  settings_of(timeout_s, name, world_ranks));
 }
 
-/// Of ranks of the default group, without meeting anew.
-Group create_within_world(const std::string& name, int rank, double timeout_s,
-                          const std::vector<std::uint32_t>& world_ranks) {
-  const std::shared_ptr<Ranks> within = world().lock();
-  if (within == nullptr)
-    throw std::runtime_error("cohort: the default process group has ended: make another");
+/// Of ranks of the world, without meeting anew.
+Group create_within(const c10::intrusive_ptr<ProcessGroupCohort>& world, const std::string& name, int rank,
+                    double timeout_s, const std::vector<std::uint32_t>& world_ranks) {
+  const std::shared_ptr<Ranks> within = world->ranks();
   std::shared_ptr<Ranks> ranks;
   python::wait_without_lock(
       [&](bindings::Interrupt* interrupt) { ranks = within->group(world_ranks, name, interrupt); });
@@ -97,8 +88,8 @@ PYBIND11_MODULE(_torch, module) {
   PyGroup(module, "Backend").def_property_readonly("options", &ProcessGroupCohort::getBackendOptions);
   module.def("create", &create, py::arg("name"), py::arg("address"), py::arg("secret"), py::arg("rank"),
              py::arg("size"), py::arg("timeout_s"), py::arg("join_timeout_s"),
-             py::arg("world_ranks") = std::vector<std::uint32_t>(), py::arg("is_world") = false);
-  module.def("create_within_world", &create_within_world, py::arg("name"), py::arg("rank"),
+             py::arg("world_ranks") = std::vector<std::uint32_t>());
+  module.def("create_within", &create_within, py::arg("world"), py::arg("name"), py::arg("rank"),
              py::arg("timeout_s"), py::arg("world_ranks"));
   module.def("end", &end, py::call_guard<py::gil_scoped_release>(), py::arg("reason"));
   module.def("map_tensors", &map_tensors, py::arg("group").none(true));

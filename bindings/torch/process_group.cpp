@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 
 double seconds_of(milliseconds timeout) { return std::chrono::duration<double>(timeout).count(); }
 
-ProcessGroupCohort::Meeting& meeting() {
+ProcessGroupCohort::Meeting& meeting_of_module() {
   static auto* const one = new ProcessGroupCohort::Meeting();
   return *one;
 }
@@ -91,7 +91,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::start(Job job, Collective call, How
 
 ProcessGroupCohort::Work ProcessGroupCohort::start(Job job, Message call) {
   if (call.timeout_s <= 0) call.timeout_s = timeout_s_;
-  return launch(std::move(job), std::move(call));
+  return launch(std::move(job), call);
 }
 
 void ProcessGroupCohort::setTimeout(milliseconds timeout) {
@@ -162,12 +162,12 @@ ProcessGroupCohort::Group ProcessGroupCohort::shrink(const std::vector<std::int6
   return make_group(ranks, name_of("shrunken", ranks), options);
 }
 
-void ProcessGroupCohort::set_meeting(Meeting of_module) { meeting() = std::move(of_module); }
+void ProcessGroupCohort::set_meeting(Meeting meeting) { meeting_of_module() = std::move(meeting); }
 
 ProcessGroupCohort::Group ProcessGroupCohort::merge(const c10::intrusive_ptr<c10d::Store>& store,
                                                     const c10::intrusive_ptr<Options>& options,
                                                     const int& rank, const int& size) {
-  return meeting()(store, rank, size, settings_of(options, "merged"));
+  return meeting_of_module()(store, rank, size, settings_of(options, "merged"));
 }
 
 }  // namespace cohort::torch_face

@@ -73,23 +73,31 @@ def _meeting_place(store: Any, rank: int, size: int) -> str:
     return _wait_for(store, "cohort/place", size).decode()
 
 
-def create(store: Any, rank: int, size: int, timeout: timedelta, name: str = "torch", world_ranks: Sequence[int] = (),
-           is_world: bool = False) -> Any:
+def create(store: Any, rank: int, size: int, timeout: timedelta, name: str = "torch", world_ranks: Sequence[int] = ()) -> Any:
     """The backend of a process group of `size` ranks that share the store.
 
     `timeout` is for its calls. Ranks may be apart by more when they make it: they have as long as the store gives them.
-    `name` and `world_ranks`, which ranks of the world those of a group are, are for errors. Of the world groups are made."""
+    `name` and `world_ranks`, which ranks of the world those of a group are, are for errors."""
     address, _, secret = _meeting_place(store, rank, size).partition(" ")
     join_timeout = max(timeout, store.timeout)
     _joined.process = os.getpid()
     return _torch.create(name, address, secret, rank, size, timeout.total_seconds(), join_timeout.total_seconds(),
-                         list(world_ranks), is_world)
+                         list(world_ranks))
 
 
-def _is_world_ours() -> bool:
-    """Whether torch's default group is of this backend; the same on all of its ranks."""
-    c10d = dist.distributed_c10d
-    return c10d.is_initialized() and "cohort" in str(c10d._world.pg_backend_config.get(c10d._get_default_group(), ""))
+def _backend_of(group: Any) -> Any:
+    """That for CPU memory, or None if the group has none."""
+    try:
+        backend = group._get_backend(torch.device("cpu"))
+    except RuntimeError:
+        return None
+    return getattr(backend, "wrapped_pg", backend)  # in debug mode torch puts another one before it
+
+
+def _world() -> Any:
+    """The backend of torch's default group, if that is of this kind, which is the same on all of its ranks; else None."""
+    backend = _backend_of(dist.distributed_c10d._get_default_group())
+    return backend if isinstance(backend, _torch.Backend) else None
 
 
 def _create(given: Any, _: Any) -> Any:
@@ -97,10 +105,11 @@ def _create(given: Any, _: Any) -> Any:
     what they have in common already."""
     ranks = given.global_ranks_in_group
     if not ranks:
-        return create(given.store, given.group_rank, given.group_size, given.timeout, is_world=True)
-    if _is_world_ours():
+        return create(given.store, given.group_rank, given.group_size, given.timeout)
+    world = _world()
+    if world is not None:
         name = re.sub("[^!-.0-~]", "_", given.group_id)
-        return _torch.create_within_world(name, given.group_rank, given.timeout.total_seconds(), ranks)
+        return _torch.create_within(world, name, given.group_rank, given.timeout.total_seconds(), ranks)
     return create(given.store, given.group_rank, given.group_size, given.timeout, name=f"torch/{given.group_id}",
                   world_ranks=ranks)
 
@@ -128,8 +137,9 @@ def mapped_tensors(group: Any = None) -> Iterator[None]:
     there is room (COHORT_HEAPSIZE, 4 GiB): collectives on them copy nothing twice. So do gradients and the buckets of
     DistributedDataParallel, which it makes when it is constructed and anew in the second step. They keep the group until they
     are freed, and no child of fork may touch them. `group`: one of the backend "cohort"; ValueError for others."""
-    group = (group or dist.distributed_c10d._get_default_group())._get_backend(torch.device("cpu"))
-    group = getattr(group, "wrapped_pg", group)  # of debug mode
+    group = _backend_of(group or dist.distributed_c10d._get_default_group())
+    if group is None:
+        raise ValueError("mapped_tensors: the group has no backend for tensors in CPU memory")
     before = getattr(_mapped, "group", None)
     _torch.map_tensors(group)
     _mapped.group = group

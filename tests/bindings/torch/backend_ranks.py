@@ -89,7 +89,7 @@ def operations_of(call):
 
 def group_without_heap():
     """What such a group needs besides its tensors torch makes, and profilers tell of that."""
-    with mock.patch.dict(os.environ, COHORT_HEAPSIZE="64K"), mock.patch("cohort.torch._is_world_ours", lambda: False):
+    with mock.patch.dict(os.environ, COHORT_HEAPSIZE="64K"), mock.patch("cohort.torch._world", lambda: None):
         return dist.new_group()
 
 

@@ -178,7 +178,7 @@ if dist.get_rank() == 0:
         os.mkdir(sys.argv[2])
 else:
     if sys.argv[1] == "group that meets":
-        cohort.torch._torch.create_within_world = None  # which cannot be called
+        cohort.torch._torch.create_within = None  # which cannot be called
         try:
             dist.new_group()
         except TypeError:

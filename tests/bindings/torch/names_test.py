@@ -68,6 +68,29 @@ for asked in (None, group) if dist.get_rank() == 0 else (None,):
         print("told:", str(error).replace(chr(10), " "), flush=True)
 """
 
+SHRUNKEN = """
+import os, signal
+import torch, torch.distributed as dist
+import cohort.torch
+
+cohort.torch.init_process_group()
+dist.all_reduce(torch.ones(1))
+if dist.get_rank() == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    while True:
+        dist.all_reduce(torch.ones(1))
+except RuntimeError as error:
+    assert "rank 1" in str(error), error
+dist.shrink_group([1])
+tensor = torch.ones(100_000)
+dist.all_reduce(tensor)
+assert (tensor == 2).all() and dist.get_world_size() == 2
+pair = dist.new_group()
+dist.all_reduce(tensor, group=pair)
+print(f"survived as {dist.get_rank()} {tensor[0].item()}\\n", end="", flush=True)
+"""
+
 
 class Names(unittest.TestCase):
     def check_unchanged(self, expected, *arguments, **variables):
@@ -98,6 +121,11 @@ class Names(unittest.TestCase):
     def test_backends_by_device(self):
         status, output = launch("torch.distributed.run", 2, BY_DEVICE)
         self.assertEqual(status, 0, output)
+
+    def test_survivors_of_a_rank_go_on_without_it(self):
+        output = launch("MASTER_ADDR by hand", 3, SHRUNKEN)[1]
+        self.assertIn("survived as 0 4.0", output)
+        self.assertIn("survived as 1 4.0", output)
 
     def test_a_killed_rank_is_named_on_every_survivor(self):
         output = launch("cohort run", 3, KILLED)[1]
