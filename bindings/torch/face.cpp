@@ -113,7 +113,7 @@ struct Group {
 
   /// Which rank of the world the culprit is.
   [[nodiscard]] std::string explain(const Error& error) const {
-    const std::string text = error.what();
+    std::string text = error.what();
     const bool is_said = text.find("(world rank ") != std::string::npos;
     if (is_said || !error.culprit() || *error.culprit() >= world_ranks.size()) return text;
     return fmt::format("{} (rank {} of '{}' is rank {} of the world)", text, *error.culprit(), name,
