@@ -7,8 +7,8 @@
 
 #include <exception>
 
-// What modules of Python's have to know of the interpreter. C++17 and without what the library is made of,
-// for that of torch, too.
+// What modules of Python's have to know of the interpreter; without what the library is made of, for that of
+// torch, too.
 namespace cohort::python {
 
 /// The interpreter's main thread, the only one that handles signals. Once, by who imports the module.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// C++17, for torch's side, too.
+// Without what the library is made of, for torch's side, too.
 namespace cohort::bindings {
 
 /// Asked every 50 ms by a thread that waits in the library: whether its program wants it back.
