@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import hashlib
 import os
+import pathlib
 import re
 import shutil
 import socket
@@ -29,10 +30,21 @@ from . import _meeting
 from . import init as _init
 from .errors import reason_of_end
 
-try:
-    from . import _torch
-except ImportError as missing:
-    raise ImportError("cohort was built without its torch backend; build it: ./run torch") from missing
+
+
+def _check_release() -> None:
+    """torch's interface of backends differs from release to release: what was built for another one may not be loaded."""
+    file = pathlib.Path(__file__).with_name("_torch_release.txt")
+    release = file.read_text(encoding="ascii").strip() if file.exists() else None
+    if release is None:
+        raise ImportError("cohort was built without its torch backend; build it: ./run torch, or -DCOHORT_TORCH_PYTHON=PYTHON of a build")
+    if not torch.__version__.startswith(f"{release}."):
+        raise ImportError(f"cohort's backend is built for torch {release}, and torch {torch.__version__} is installed: install "
+                          f"torch {release}, or build cohort with it (docs/use/torch.md)")
+
+
+_check_release()
+from . import _torch  # noqa: E402
 
 
 def _host() -> str:
