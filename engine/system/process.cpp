@@ -33,6 +33,7 @@ struct ChildPlan {
   std::vector<char*> environment;
   std::vector<std::string> environment_text;
   std::vector<int> inherited;
+  int input = -1;   ///< for standard input; -1: nothing to read
   int output = -1;  ///< for standard output; -1: as it is
   int errors = -1;
   int report = -1;  ///< where the child says what went wrong; closed by a successful exec
@@ -70,9 +71,9 @@ void reset_signals() noexcept {
 
 bool place_descriptors(const ChildPlan& plan) noexcept {
   // Under a process group of its own, reading the terminal would stop the program.
-  const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (null < 0 || ::dup2(null, STDIN_FILENO) < 0) return false;
-  if (null == STDIN_FILENO && ::fcntl(null, F_SETFD, 0) != 0) return false;
+  const int input = plan.input >= 0 ? plan.input : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (input < 0 || ::dup2(input, STDIN_FILENO) < 0) return false;
+  if (input == STDIN_FILENO && ::fcntl(input, F_SETFD, 0) != 0) return false;
   if (plan.output >= 0 && ::dup2(plan.output, STDOUT_FILENO) < 0) return false;
   if (plan.errors >= 0 && ::dup2(plan.errors, STDERR_FILENO) < 0) return false;
   return std::all_of(plan.inherited.begin(), plan.inherited.end(),
@@ -212,6 +213,9 @@ ChildProcess ChildProcess::spawn(Engine& engine, const SpawnOptions& options) {
     output = make_output_pipe(engine, output_end);
     errors = make_output_pipe(engine, errors_end);
   }
+  Pipe input;
+  if (options.has_input_pipe) input = make_high_pipe();
+  plan.input = input.read_end.number();
   plan.output = output_end.number();
   plan.errors = errors_end.number();
 
@@ -227,6 +231,7 @@ ChildProcess ChildProcess::spawn(Engine& engine, const SpawnOptions& options) {
     ChildProcess child(ProcessWatch(engine, static_cast<std::uint32_t>(process)));
     child.output_ = std::move(output);
     child.errors_ = std::move(errors);
+    child.input_ = std::move(input.write_end);
     return child;
   } catch (...) {
     ::kill(process, SIGKILL);

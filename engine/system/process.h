@@ -52,13 +52,15 @@ struct SpawnOptions {
   /// Whether take_output() and take_errors() give pipes; otherwise the program writes where this process
   /// does.
   bool has_output_pipes = false;
+  /// Whether take_input() gives a pipe to its standard input; otherwise that is empty.
+  bool has_input_pipe = false;
 };
 
 /// A program that was started from here, together with what it starts in turn (its process group).
 ///
-/// It reads nothing from standard input, starts with no signal blocked, and is killed when the thread that
-/// started it ends, however that happens. It stays a zombie until this object dies, so that its numbers
-/// cannot come to mean a stranger.
+/// It reads nothing from standard input unless there is a pipe, starts with no signal blocked, and is killed
+/// when the thread that started it ends, however that happens. It stays a zombie until this object dies, so
+/// that its numbers cannot come to mean a stranger.
 ///
 /// Threads: the owning engine's. The destructor kills the whole group and waits for the kernel to end the
 /// program, which takes microseconds; wait() first for an orderly end.
@@ -82,6 +84,8 @@ class ChildProcess {
   /// Its standard output and standard error, with has_output_pipes; to be taken once.
   [[nodiscard]] PipeReader take_output() noexcept { return std::move(output_); }
   [[nodiscard]] PipeReader take_errors() noexcept { return std::move(errors_); }
+  /// The end to write to, with has_input_pipe; to be taken once.
+  [[nodiscard]] Descriptor take_input() noexcept { return std::move(input_); }
 
  private:
   explicit ChildProcess(ProcessWatch watch) noexcept : watch_(std::move(watch)) {}
@@ -89,6 +93,7 @@ class ChildProcess {
   ProcessWatch watch_;
   PipeReader output_;
   PipeReader errors_;
+  Descriptor input_;
 };
 
 }  // namespace cohort

@@ -6,23 +6,23 @@
 #include <cohort/net/auth/identity.h>
 #include <cohort/net/auth/secret.h>
 #include <cohort/tools/launch/rank_list.h>
+#include <cohort/tools/launch/supervising.h>
 
 #include <fmt/format.h>
 
 namespace cohort {
 namespace {
 
-constexpr std::size_t kScratchBytes = 64 * 1024;
-/// What a rank wrote last should stand before the words about its end.
-constexpr Duration kLastWords = std::chrono::milliseconds(500);
-
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
+Rank first_rank_of(const LaunchOptions& options) { return options.share ? options.share->first_rank : 0; }
+
 Environment environment_of(Rank rank, const LaunchOptions& options, const std::string& address, int secret) {
+  const Rank size = options.share ? options.share->size : options.ranks;
   Environment environment = options.environment;
   environment.emplace_back("COHORT_RANK", std::to_string(rank));
-  environment.emplace_back("COHORT_SIZE", std::to_string(options.ranks));
-  environment.emplace_back("COHORT_LOCAL_RANK", std::to_string(rank));
+  environment.emplace_back("COHORT_SIZE", std::to_string(size));
+  environment.emplace_back("COHORT_LOCAL_RANK", std::to_string(rank - first_rank_of(options)));
   environment.emplace_back("COHORT_LOCAL_SIZE", std::to_string(options.ranks));
   environment.emplace_back("COHORT_ADDR", address);
   environment.emplace_back("COHORT_SECRET_FD", std::to_string(secret));
@@ -31,6 +31,15 @@ Environment environment_of(Rank rank, const LaunchOptions& options, const std::s
 
 LineBuffer lines_of(Rank rank, const LaunchOptions& options) {
   return LineBuffer(options.prefix_output ? fmt::format("[{}] ", rank) : std::string());
+}
+
+bool has_secret(const LaunchOptions& options) {
+  return options.share && options.share->secret && options.share->secret->is_set();
+}
+
+std::string address_of(const LaunchOptions& options) {
+  if (options.share && !options.share->address.empty()) return options.share->address;
+  return fmt::format("unix:cohort-{}-{:016x}", current_process(), random_incarnation());
 }
 
 }  // namespace
@@ -47,10 +56,12 @@ Job::Job(Engine& engine, const LaunchOptions& options, JobOutput& output)
       output_(output),
       signals_(engine, {ProcessSignal::interrupt, ProcessSignal::terminate, ProcessSignal::hang_up}),
       guard_(options.ranks),
-      scratch_(kScratchBytes) {
-  const Secret secret = Secret::random();
-  const std::string address = fmt::format("unix:cohort-{}-{:016x}", current_process(), random_incarnation());
-  for (Rank rank = 0; rank < options_.ranks; ++rank) {
+      scratch_(supervising::kScratchBytes) {
+  const Secret secret =
+      has_secret(options_) ? Secret::from_bytes(options_.share->secret->bytes()) : Secret::random();
+  const std::string address = address_of(options_);
+  const Rank first = first_rank_of(options_);
+  for (Rank rank = first; rank < first + options_.ranks; ++rank) {
     // A file of its own for each: reading one moves no other's offset.
     const Descriptor secret_file = make_sealed_bytes(secret.bytes());
     std::vector<int> inherited = options_.inherited;
@@ -133,14 +144,14 @@ Task<> Job::explain_failure(RankProcess& rank) {
     co_await rank.errors.until_over();
   };
   try {
-    Task<> settled = with_deadline(kLastWords, last_words());
+    Task<> settled = with_deadline(supervising::kLastWords, last_words());
     co_await settled;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::DeadlineExceeded) throw;  // somebody else keeps its output open
   }
   --explaining_;
-  std::string text =
-      fmt::format("rank {} (process {}) {}", rank.rank, rank.process.id(), rank.status->describe());
+  std::string text = fmt::format("rank {} (process {}{}) {}", rank.rank, rank.process.id(), place(),
+                                 rank.status->describe());
   if (options_.keeps_going && running_count_ != 0)
     text += fmt::format("; {} still running", describe_ranks(running()));
   tasks_->spawn(say(std::move(text)));
@@ -158,6 +169,11 @@ Task<> Job::say(std::string text) {
   }
   --unsaid_;
   wake();
+}
+
+std::string Job::place() const {
+  return options_.share && !options_.share->name.empty() ? fmt::format(" on {}", options_.share->name)
+                                                         : std::string();
 }
 
 void Job::wake() noexcept {

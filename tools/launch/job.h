@@ -75,12 +75,15 @@ class Job : Immovable {
   Task<> supervise();
   void act(TimePoint now);
   void react(ProcessSignal signal, TimePoint now);
+  void tell_launcher();
   void take_failures(TimePoint now);
   void end_running_ranks(TimePoint now);
   void clear_up(TimePoint now);
   void tell_running(ProcessSignal signal);
   void explain(RankProcess& rank);
   void explain_rest();
+  void say_unless_share(std::string text);
+  [[nodiscard]] std::string place() const;
   [[nodiscard]] std::vector<Rank> running() const;
   [[nodiscard]] int status() const;
   [[nodiscard]] bool is_over() const noexcept;
@@ -97,6 +100,7 @@ class Job : Immovable {
   // What has happened.
   std::optional<int> verdict_;        ///< the job's status, from its first cause
   std::vector<RankProcess*> failed_;  ///< by themselves, in order
+  std::size_t told_failures_ = 0;     ///< of these, to the launcher of the whole job
   std::size_t explaining_ = 0;        ///< failures whose last words are waited for
   bool is_rest_explained_ = false;
   bool is_clear_of_leftovers_ = false;

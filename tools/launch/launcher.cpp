@@ -4,14 +4,13 @@
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/descriptor_limit.h>
 #include <cohort/tools/launch/job.h>
+#include <cohort/tools/launch/supervising.h>
 
 #include <fmt/format.h>
 
 namespace cohort {
 namespace {
 
-constexpr int kLostOutputStatus = 1;
-constexpr int kCannotStartStatus = 127;
 constexpr unsigned kDescriptorsPerRank = 3;  // two pipes and a pidfd
 constexpr unsigned kDescriptorsBeside = 32;
 
@@ -26,7 +25,10 @@ void check(const LaunchOptions& options) {
 
 Task<int> launch(Engine& engine, LaunchOptions options) {
   check(options);
-  JobOutput output(engine, options.output_descriptor, options.errors_descriptor);
+  std::optional<JobOutput> own_output;
+  if (options.output == nullptr)
+    own_output.emplace(engine, options.output_descriptor, options.errors_descriptor);
+  JobOutput& output = options.output == nullptr ? *own_output : *options.output;
   std::optional<Job> job;
   std::string refusal;
   const std::size_t needed =
@@ -47,10 +49,10 @@ Task<int> launch(Engine& engine, LaunchOptions options) {
   }
   if (job) {
     const int status = co_await job->run();
-    co_return status == 0 && output.has_lost_text() ? kLostOutputStatus : status;
+    co_return status == 0 && output.has_lost_text() ? supervising::kLostOutputStatus : status;
   }
   co_await output.write(OutputChannel::errors, refusal);
-  co_return kCannotStartStatus;
+  co_return supervising::kCannotStartStatus;
 }
 
 }  // namespace cohort

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cohort/engine/engine.h>
+#include <cohort/net/auth/secret.h>
+#include <cohort/net/rank.h>
 
 #include <functional>
 #include <optional>
@@ -12,6 +14,19 @@
 namespace cohort {
 
 class ChildProcess;
+class JobOutput;
+struct ExitStatus;
+
+/// What a host has of a job on several: the launcher there has the last word on all but its ranks.
+struct HostShare {
+  Rank first_rank = 0;
+  Rank size = 0;           ///< of the whole job
+  std::string address;     ///< of rank 0
+  SecretOfOptions secret;  ///< of the job
+  std::string name;        ///< of the host, for what is said of its ranks
+  /// Called for each rank that fails by itself, before anything is done about it.
+  std::function<void(const ExitStatus&)> when_failed = {};
+};
 
 struct LaunchOptions {
   unsigned ranks = 1;
@@ -37,6 +52,10 @@ struct LaunchOptions {
   /// Where the output of the ranks goes, and their errors together with what the launcher has to say.
   int output_descriptor = 1;
   int errors_descriptor = 2;
+  /// In their place, where somebody else writes there, too.
+  JobOutput* output = nullptr;
+  /// These ranks are only some of the job's.
+  std::optional<HostShare> share = {};
 };
 
 /// Runs a program as the ranks of one job on this host, and leaves nothing of it behind: no process, no file.

@@ -39,10 +39,20 @@ Task<> OutputRelay::carry(std::span<std::byte> scratch) {
     if (*count == 0) break;
     if (was_stopped) after_stop += *count;
     const std::string_view text = lines_.feed({reinterpret_cast<const char*>(scratch.data()), *count});
-    if (!text.empty()) co_await to_.write(channel_, text);
+    co_await pass_on(text);
   }
   const std::string_view rest = lines_.finish();
-  if (!rest.empty()) co_await to_.write(channel_, rest);
+  co_await pass_on(rest);
+}
+
+Task<> OutputRelay::pass_on(std::string_view lines) {
+  if (lines.empty()) co_return;
+  std::string rewritten;
+  if (rewrite_) {
+    rewritten = rewrite_(lines);
+    lines = rewritten;
+  }
+  if (!lines.empty()) co_await to_.write(channel_, lines);
 }
 
 Task<> OutputRelay::until_readable() {

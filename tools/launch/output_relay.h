@@ -6,6 +6,7 @@
 #include <cohort/tools/launch/job_output.h>
 #include <cohort/tools/launch/line_buffer.h>
 
+#include <functional>
 #include <span>
 
 namespace cohort {
@@ -15,6 +16,10 @@ class OutputRelay : Immovable {
  public:
   OutputRelay(PipeReader from, LineBuffer lines, JobOutput& to, OutputChannel channel)
       : from_(std::move(from)), lines_(std::move(lines)), to_(to), channel_(channel) {}
+
+  /// What goes on in the place of whole lines that have come; called in their order.
+  using Rewrite = std::function<std::string(std::string_view lines)>;
+  void rewrite_by(Rewrite rewrite) { rewrite_ = std::move(rewrite); }
 
   /// Until every writer has closed its end, or stop(). `scratch` is used between suspensions only: all relays
   /// share it.
@@ -30,12 +35,14 @@ class OutputRelay : Immovable {
 
  private:
   Task<> carry(std::span<std::byte> scratch);
+  Task<> pass_on(std::string_view lines);
   Task<> until_readable();
 
   PipeReader from_;
   LineBuffer lines_;
   JobOutput& to_;
   const OutputChannel channel_;
+  Rewrite rewrite_;
 
   CancelScope* reading_ = nullptr;  ///< while it waits for bytes
   bool is_stopped_ = false;

@@ -2,6 +2,7 @@
 // What a job does about what happens to its ranks: the second half of tools/launch/job.h.
 #include <cohort/tools/launch/job.h>
 #include <cohort/tools/launch/rank_list.h>
+#include <cohort/tools/launch/supervising.h>
 
 #include <fmt/format.h>
 
@@ -12,26 +13,12 @@
 namespace cohort {
 namespace {
 
-using std::chrono::milliseconds;
-
 /// For what a rank left behind: a pipeline that still writes, or a daemon that never will.
-constexpr Duration kForLeftovers = milliseconds(1000);
-constexpr Duration kFromKillToStop = milliseconds(100);
-
-constexpr int kTimeoutStatus = 124;
-constexpr int kNoReaderStatus = 141;  // 128 + SIGPIPE
-constexpr int kSignalStatus = 128;
-
-/// Whether the moment has come; it is then no longer planned.
-bool is_due(TimePoint& moment, TimePoint now) noexcept {
-  if (now < moment) return false;
-  moment = kNever;
-  return true;
-}
-
-double seconds(Duration duration) noexcept { return std::chrono::duration<double>(duration).count(); }
+constexpr Duration kForLeftovers = std::chrono::milliseconds(1000);
 
 }  // namespace
+
+using namespace supervising;
 
 TimePoint Job::Plan::earliest() const noexcept {
   return std::min({time_out, terminate, kill, kill_leftovers, stop_relays, abandon_output});
@@ -52,6 +39,7 @@ void Job::act(TimePoint now) {
     react(new_signals_.front(), now);
     new_signals_.pop_front();
   }
+  tell_launcher();
   if (!verdict_) take_failures(now);
   if (output_.reader_is_gone() && !verdict_) {
     verdict_ = kNoReaderStatus;
@@ -60,13 +48,18 @@ void Job::act(TimePoint now) {
   if (is_due(plan_.time_out, now) && running_count_ != 0 && !verdict_) {
     verdict_ = kTimeoutStatus;
     plan_.terminate = now;
-    tasks_->spawn(say(fmt::format("the job is not finished after {:g} s", seconds(*options_.timeout))));
+    say_unless_share(fmt::format("the job is not finished after {:g} s", seconds(*options_.timeout)));
   }
   if (running_count_ != 0)
     end_running_ranks(now);
   else
     clear_up(now);
   if (is_due(plan_.abandon_output, now)) writing_->cancel();
+}
+
+/// What the launcher of the whole job says itself.
+void Job::say_unless_share(std::string text) {
+  if (!options_.share) tasks_->spawn(say(std::move(text)));
 }
 
 /// The first one is passed on; whoever sends a second one does not want to wait.
@@ -85,8 +78,15 @@ void Job::react(ProcessSignal signal, TimePoint now) {
     plan_.kill_leftovers = std::min(plan_.kill_leftovers, now);
     return;
   }
-  tasks_->spawn(say(fmt::format("{}: ending {}", signal_name(signal), describe_ranks(running()))));
+  say_unless_share(fmt::format("{}: ending {}", signal_name(signal), describe_ranks(running())));
   tell_running(signal);
+}
+
+/// Of a job on several hosts: what it does about the rest.
+void Job::tell_launcher() {
+  if (!options_.share || !options_.share->when_failed) return;
+  for (; told_failures_ < failed_.size(); ++told_failures_)
+    options_.share->when_failed(*failed_[told_failures_]->status);
 }
 
 void Job::take_failures(TimePoint now) {
@@ -108,12 +108,12 @@ void Job::explain(RankProcess& rank) {
 void Job::end_running_ranks(TimePoint now) {
   if (is_due(plan_.terminate, now)) {
     if (verdict_ != kNoReaderStatus)
-      tasks_->spawn(say(fmt::format("ending {}, still running", describe_ranks(running()))));
+      say_unless_share(fmt::format("ending {}, still running", describe_ranks(running())));
     tell_running(ProcessSignal::terminate);
     plan_.kill = std::min(plan_.kill, now + options_.time_to_end);
   }
   if (is_due(plan_.kill, now)) {
-    tasks_->spawn(say(fmt::format("killing {}, which did not end when told to", describe_ranks(running()))));
+    say_unless_share(fmt::format("killing {}, which did not end when told to", describe_ranks(running())));
     tell_running(ProcessSignal::kill);
   }
 }

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job on several hosts does about what happens to its agents: the second half of
+// tools/launch/hosts_job.h.
+#include <cohort/tools/launch/hosts_job.h>
+#include <cohort/tools/launch/supervising.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort {
+namespace {
+
+constexpr Duration kFromEndToStop = std::chrono::milliseconds(500);
+constexpr int kSshStatus = 255;
+
+}  // namespace
+
+using namespace supervising;
+
+TimePoint HostsJob::Plan::earliest() const noexcept {
+  return std::min({answer, time_out, terminate, kill, hang_up, stop_relays, abandon_output});
+}
+
+Task<> HostsJob::supervise() {
+  for (;;) {
+    act(engine_.now());
+    if (is_over()) break;
+    engine_.timers().arm(alarm_, plan_.earliest());
+    co_await changed_.wait();
+  }
+  listening_->cancel();
+}
+
+void HostsJob::act(TimePoint now) {
+  while (!new_signals_.empty()) {
+    react(new_signals_.front(), now);
+    new_signals_.pop_front();
+  }
+  take_failures(now);
+  if (output_.reader_is_gone() && !verdict_) {
+    verdict_ = kNoReaderStatus;
+    plan_.terminate = now;
+  }
+  if (is_due(plan_.answer, now) && !verdict_) {
+    std::string silent;
+    for (const Agent& agent : agents_)
+      if (!agent.has_answered) silent += (silent.empty() ? "" : ", ") + agent.host.name;
+    verdict_ = 1;
+    plan_.terminate = now;
+    tasks_->spawn(say(fmt::format("no answer from {} after {:g} s", silent, seconds(hosts_.time_to_answer))));
+  }
+  if (is_due(plan_.time_out, now) && running_count_ != 0 && !verdict_) {
+    verdict_ = kTimeoutStatus;
+    plan_.terminate = now;
+    tasks_->spawn(say(fmt::format("the job is not finished after {:g} s", seconds(*options_.timeout))));
+  }
+  if (running_count_ != 0)
+    end_running(now);
+  else
+    clear_up(now);
+  if (is_due(plan_.abandon_output, now)) writing_->cancel();
+}
+
+/// The first one is passed on; whoever sends a second one does not want to wait.
+void HostsJob::react(ProcessSignal signal, TimePoint now) {
+  plan_.terminate = kNever;
+  if (++signal_count_ > 1) {
+    plan_.kill = now;
+    plan_.hang_up = now + kFromKillToStop;
+    plan_.abandon_output = now + 2 * kFromKillToStop;
+    return;
+  }
+  if (!verdict_) verdict_ = kSignalStatus + static_cast<int>(signal);
+  plan_.kill = std::min(plan_.kill, after(now, options_.time_to_end));
+  if (running_count_ == 0) return;
+  tasks_->spawn(say(fmt::format("{}: ending the ranks on {}", signal_name(signal), running())));
+  tell_running(signal);
+}
+
+void HostsJob::take_failures(TimePoint now) {
+  for (Agent& agent : agents_) {
+    if (!agent.status || std::exchange(agent.is_failure_known, true)) continue;
+    if (agent.status->is_success() || agent.is_given_up) continue;
+    if (!agent.first_failure && !agent.was_told_to_end) tasks_->spawn(say(why_it_ended(agent)));
+    if (agent.was_told_to_end || verdict_ || (options_.keeps_going && is_started_)) continue;
+    verdict_ = agent.first_failure.value_or(agent.status->shell_status());
+    plan_.terminate = is_started_ ? after(now, options_.time_to_notice) : now;
+  }
+}
+
+std::string HostsJob::why_it_ended(const Agent& agent) const {
+  const std::string& host = agent.host.name;
+  const std::string& shell = hosts_.remote_shell.front();
+  if (agent.has_answered && agent.status->shell_status() == kSshStatus)
+    return fmt::format("the connection to {} was lost, and its ranks are ended there", host);
+  if (agent.has_answered) return fmt::format("the ranks on {} {}", host, agent.status->describe(2));
+  if (agent.status->shell_status() == kCannotStartStatus)
+    return fmt::format(
+        "'{}' cannot be started on {}: install cohort there, or say where it is with --agent-program",
+        hosts_.agent_program, host);
+  if (agent.status->shell_status() == kSshStatus)
+    return fmt::format("{} cannot be reached: `{} {} true` has to work without being asked anything", host,
+                       shell, host);
+  return fmt::format("nothing was started on {}: {} {}", host, shell, agent.status->describe());
+}
+
+void HostsJob::end_running(TimePoint now) {
+  if (is_due(plan_.terminate, now)) {
+    if (verdict_ != kNoReaderStatus && is_started_)
+      tasks_->spawn(say(fmt::format("ending the ranks on {}, still running", running())));
+    tell_running(ProcessSignal::terminate);
+    plan_.kill = std::min(plan_.kill, after(now, options_.time_to_end));
+  }
+  if (is_due(plan_.kill, now)) {
+    tasks_->spawn(say(fmt::format("killing the ranks on {}, which did not end when told to", running())));
+    tell_running(ProcessSignal::kill);
+    plan_.hang_up = std::min(plan_.hang_up, after(now, hosts_.time_to_hang_up));
+  }
+  if (is_due(plan_.hang_up, now)) {
+    for (Agent& agent : agents_) {
+      if (agent.status) continue;
+      agent.is_given_up = true;
+      tasks_->spawn(say(
+          fmt::format("{} does not answer: its agent ends what runs there within 20 s", agent.host.name)));
+      agent.process.signal(ProcessSignal::kill);
+    }
+  }
+}
+
+void HostsJob::clear_up(TimePoint now) {
+  const TimePoint stop = plan_.stop_relays;
+  plan_ = Plan();
+  plan_.stop_relays = stop == kNever ? after(now, kFromEndToStop) : stop;
+  if (now < plan_.stop_relays) return;
+  plan_.stop_relays = kNever;
+  for (Agent& agent : agents_) {
+    agent.output.stop();
+    agent.errors.stop();
+  }
+}
+
+void HostsJob::tell_running(ProcessSignal signal) {
+  for (Agent& agent : agents_) {
+    if (agent.status) continue;
+    agent.was_told_to_end = true;
+    if (agent.has_answered)
+      send(agent, fmt::format("signal {}\n", static_cast<int>(signal)));
+    else
+      agent.process.signal(ProcessSignal::kill);  // still on its way there
+  }
+}
+
+std::string HostsJob::running() const {
+  std::string hosts;
+  for (const Agent& agent : agents_)
+    if (!agent.status) hosts += (hosts.empty() ? "" : ", ") + agent.host.name;
+  return hosts;
+}
+
+/// That of the first cause; of a job that keeps going, whether any host had a rank that succeeded.
+int HostsJob::status() const {
+  if (verdict_) return *verdict_;
+  const auto is_success = [](const Agent& agent) { return agent.status && agent.status->is_success(); };
+  if (std::ranges::any_of(agents_, is_success)) return 0;
+  return agents_.front().status->shell_status();
+}
+
+bool HostsJob::is_over() const noexcept {
+  return running_count_ == 0 && unsaid_ == 0 && std::ranges::all_of(agents_, [](const Agent& agent) {
+           return agent.output.is_over() && agent.errors.is_over();
+         });
+}
+
+}  // namespace cohort
