@@ -44,7 +44,7 @@ FRONTS = ("cohort.h", "asio.h")  # what programs include of the tree's root
 INTERNAL = re.compile(r"engine/(io/uring_driver|loop/inbox)\.h|net/(shm|tcp|verbs|framed)/|collectives/schedules/algorithms/")
 # What no program reads by including <cohort/cohort.h>, however far behind other headers.
 NOT_PUBLIC = re.compile(
-    r"engine/io/uring_driver\.h|net/(shm|tcp|verbs|framed|host)/|net/auth/(?!secret\.h)|net/join/(?!join_options\.h)"
+    r"engine/io/uring_driver\.h|net/(shm|tcp|verbs|framed|host)/|net/auth/(?!secret\.h)|net/join/(?!(join_options|root_info)\.h)"
     r"|collectives/(machines|core|onehost|calibration|selection|schedules/algorithms)/"
     r"|collectives/call/(?!(call|tensor_call|function_reduction|tensor_list|typed_arguments)\.h)"
     r"|collectives/(job/(?!communicator_options\.h)|memory/(?!(shared_)?buffer\.h)|p2p/(?!message_request\.h))"
@@ -58,7 +58,8 @@ FENCES = (
     (r"openssl/", r"net/auth/"),
     (r"hwy/", r"collectives/memory/reduction/"),
     (r"infiniband/|rdma/", r"net/verbs/"),
-    (r"CLI/|nlohmann/", r"(tools|bench|samples)/"),
+    (r"CLI/|nlohmann/", r"(tools|bench|samples)/|net/join/rank_table\."),
+    (r"hwloc", r"tools/topo/numa\."),
     (r"benchmark/", r"bench/"),
     (r"mpi\.h|gloo/|oneapi/", r"bench/peers/"),
     (r"pybind11/|Python\.h", r"bindings/(python|torch)/"),

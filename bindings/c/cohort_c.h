@@ -106,6 +106,7 @@ typedef struct cohort_options {
   int64_t join_timeout_ns;  ///< of joining
   uint64_t buffer_bytes;    ///< of each of the library's own buffers
   uint64_t heap_bytes;      ///< address space for cohort_allocate
+  const void* root_info;    ///< COHORT_ROOT_INFO_BYTES of rank 0's cohort_root_info: with rank and size
 } cohort_options;
 
 /// What holds for a call beside its arguments. All zero, besides `bytes`: what holds for its communicator.
@@ -140,6 +141,11 @@ const char* cohort_version(void);
 
 // Communicators.
 
+/// What rank 0 gives the other ranks so that they meet it: its address and a new secret.
+#define COHORT_ROOT_INFO_BYTES 128
+/// For rank 0, of a program that sends bytes to its other ranks in a way of its own. Whoever has them can
+/// join.
+cohort_status cohort_root_info(void* info);
 /// Joins a world: returns when all its ranks have. `options` may be null.
 cohort_status cohort_join(const cohort_options* options, cohort_comm** comm);
 /// The group of the ranks that give the same colour, by key, then by rank; null for a negative one. All ranks

@@ -32,7 +32,14 @@ CommunicatorOptions options_from(const cohort_options* given) {
                        given->bytes, sizeof(cohort_options)));
   CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
   const bool knows_place = given != nullptr && given->size != 0;
-  options.join = knows_place ? join_options_besides_place() : JoinOptions::from_environment();
+  const void* const info = given == nullptr ? nullptr : given->root_info;
+  if (info != nullptr && !knows_place)
+    refuse("cohort_join: options->root_info needs options->size and options->rank");
+  if (info != nullptr)
+    options.join = JoinOptions::from_root_info({static_cast<const std::byte*>(info), kRootInfoBytes},
+                                               given->rank, given->size);
+  else
+    options.join = knows_place ? join_options_besides_place() : JoinOptions::from_environment();
   if (knows_place) {
     options.join.rank = given->rank;
     options.join.size = given->size;
@@ -63,6 +70,17 @@ using namespace cohort::bindings::c;
 using namespace cohort;
 
 const char* cohort_version(void) { return COHORT_VERSION; }
+
+static_assert(COHORT_ROOT_INFO_BYTES == kRootInfoBytes);
+
+cohort_status cohort_root_info(void* info) {
+  return guarded([&] {
+    if (info == nullptr) refuse("cohort_root_info: info is null");
+    const RootInfo made = root_info();
+    std::memcpy(info, made.data(), made.size());
+    return COHORT_OK;
+  });
+}
 
 cohort_status cohort_join(const cohort_options* options, cohort_comm** comm) {
   if (comm != nullptr) *comm = nullptr;

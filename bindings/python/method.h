@@ -23,7 +23,7 @@ namespace py = pybind11;
 /// What a call was given, in the order of the method's parameters.
 class Arguments {
  public:
-  static constexpr std::size_t kMost = 14;
+  static constexpr std::size_t kMost = 16;
 
   [[nodiscard]] py::object operator[](std::size_t index) const {
     return py::reinterpret_borrow<py::object>(values_[index]);

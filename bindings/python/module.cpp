@@ -12,8 +12,10 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -52,13 +54,28 @@ void set_determinism(Determinism& option, const Arguments& given) {
 
 constexpr std::string_view kJoinParameters =
     "*, rank=None, size=None, name=None, address=None, job=None, host_id=None, transport=None, "
-    "algorithm=None, determinism=None, buffer_bytes=None, heap_bytes=None, timeout=None, join_timeout=None";
+    "algorithm=None, determinism=None, buffer_bytes=None, heap_bytes=None, timeout=None, join_timeout=None, "
+    "root_info=None";
+
+JoinOptions join_from(const Arguments& given) {
+  std::string info;
+  given.set(info, "root_info", "the bytes of rank 0's root_info()");
+  if (info.empty())
+    return given.is_given("rank") ? join_options_besides_place() : JoinOptions::from_environment();
+  Rank rank = 0;
+  Rank size = 0;
+  given.set(rank, "rank", "a whole number from 0 on");
+  given.set(size, "size", "a whole number from 1 on");
+  if (!given.is_given("rank") || !given.is_given("size"))
+    throw Error(ErrorKind::InvalidArgument, "root_info needs rank and size: give all three");
+  return JoinOptions::from_root_info(std::as_bytes(std::span(info)), rank, size);
+}
 
 /// The environment's, and over it what is given.
 CommunicatorOptions options_from(const Arguments& given) {
   constexpr std::string_view kBytes = "a number of bytes, 0 or more";
   CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
-  options.join = given.is_given("rank") ? join_options_besides_place() : JoinOptions::from_environment();
+  options.join = join_from(given);
   given.set(options.join.rank, "rank", "a whole number from 0 on");
   environment::warn_of_misspelt_variables(options.join.rank);
   given.set(options.join.size, "size", "how many ranks there are, a whole number");
@@ -169,6 +186,17 @@ PYBIND11_MODULE(_cohort, module) {
   define_communicator(module);
   define_function(module, "join", kJoinParameters, "Joins; what is None is the environment's.",
                   [](const Arguments& given) { return py::cast(join(options_from(given))); });
+  module.def(
+      "root_info",
+      [] {
+        const RootInfo info = root_info();
+        return py::bytes(reinterpret_cast<const char*>(info.data()), info.size());
+      },
+      "What rank 0 sends the other ranks, so that they meet.");
+  module.def("launched_place", [] {
+    const JoinOptions options = JoinOptions::from_environment();
+    return std::tuple(options.rank, options.size, options.address);
+  });
   module.def("cancel_started", &PyRequest::cancel_all, "Cancels what is under way, and waits for its end.");
   module.def("forget_started", &PyRequest::forget_all, "Lets go of what is under way in the parent of fork.");
 }

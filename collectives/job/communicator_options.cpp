@@ -32,6 +32,14 @@ CommunicatorOptions CommunicatorOptions::from_environment() {
   return options;
 }
 
+CommunicatorOptions CommunicatorOptions::from_root_info(std::span<const std::byte> info, Rank rank,
+                                                        Rank size) {
+  CommunicatorOptions options = collectives_from_environment();
+  options.join = JoinOptions::from_root_info(info, rank, size);
+  environment::warn_of_misspelt_variables(rank);
+  return options;
+}
+
 CommunicatorOptions CommunicatorOptions::collectives_from_environment() {
   CommunicatorOptions options;
   options.transport = environment::text("COHORT_TRANSPORT").value_or("");

@@ -54,6 +54,8 @@ struct CommunicatorOptions {
 
   /// All from the environment.
   static CommunicatorOptions from_environment();
+  /// For ranks that have the bytes of rank 0's root_info(); everything else from the environment.
+  static CommunicatorOptions from_root_info(std::span<const std::byte> info, Rank rank, Rank size);
   /// From the environment what does not concern joining, for ranks that meet in another way.
   static CommunicatorOptions collectives_from_environment();
   /// The same for another rank, as when one process runs several.

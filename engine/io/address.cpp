@@ -133,12 +133,19 @@ std::string Address::to_string() const {
   return fmt::format("[{}{}{}]:{}", text.data(), has_scope ? "%" : "", interface.data(), ntohs(v6.sin6_port));
 }
 
-Address Address::with_any_port() const {
+Address Address::with_port(std::uint16_t port) const {
   Address other = *this;
   auto& any = *reinterpret_cast<sockaddr*>(other.storage_.data());
-  if (any.sa_family == AF_INET) reinterpret_cast<sockaddr_in&>(any).sin_port = 0;
-  if (any.sa_family == AF_INET6) reinterpret_cast<sockaddr_in6&>(any).sin6_port = 0;
+  if (any.sa_family == AF_INET) reinterpret_cast<sockaddr_in&>(any).sin_port = htons(port);
+  if (any.sa_family == AF_INET6) reinterpret_cast<sockaddr_in6&>(any).sin6_port = htons(port);
   return other;
+}
+
+std::uint16_t Address::port() const noexcept {
+  const sockaddr& any = as_sockaddr(data());
+  if (any.sa_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(any).sin_port);
+  if (any.sa_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6&>(any).sin6_port);
+  return 0;
 }
 
 }  // namespace cohort

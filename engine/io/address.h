@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -24,7 +25,10 @@ class Address {
   /// As parse() reads it.
   [[nodiscard]] std::string to_string() const;
   /// The same host with any free port.
-  [[nodiscard]] Address with_any_port() const;
+  [[nodiscard]] Address with_any_port() const { return with_port(0); }
+  [[nodiscard]] Address with_port(std::uint16_t port) const;
+  /// 0 of a Unix address.
+  [[nodiscard]] std::uint16_t port() const noexcept;
 
   static constexpr std::size_t kLargestBytes = 128;
   /// From a sockaddr of so many bytes, at most kLargestBytes.

@@ -2,6 +2,7 @@
 #include <cohort/net/join/join.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/engine/io/interfaces.h>
 #include <cohort/engine/log.h>
 #include <cohort/engine/system/host.h>
 #include <cohort/net/join/join_state.h>
@@ -105,6 +106,12 @@ Task<Error> ask_who_listens(const JoinState& state, Error taken) {
   co_return is_known ? told.with_culprit(0) : told;
 }
 
+/// Rank 0 takes data connections at the host of its address, unless COHORT_SOCKET_IFNAME says otherwise.
+Address address_for_data(const JoinState& state) {
+  if (!state.meets_by_tcp() || state.options.interfaces.is_any()) return state.address;
+  return choose_own_address(state.options.interfaces, interface_addresses(), state.address, state.address);
+}
+
 Task<> join_as_rank_0(JoinState& state) {
   if (state.where.ends_with(":0") && state.meets_by_tcp())
     throw Error(
@@ -123,7 +130,7 @@ Task<> join_as_rank_0(JoinState& state) {
     const Error told = co_await ask_who_listens(state, *taken);
     throw Error(told);
   }
-  state.listen(state.address);
+  state.listen(address_for_data(state));
   Rendezvous rendezvous(state, listener);
   co_await rendezvous.run();
 }

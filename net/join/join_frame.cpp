@@ -62,7 +62,8 @@ bool is_numeric_address(std::string_view text) {
   return text.substr(0, interface).find_first_not_of(letters) == std::string_view::npos;
 }
 
-/// A link-local one is of an interface, which is called there as it is here, or is not known here.
+/// A link-local one is of an interface, which may be called otherwise here: who knows the link says which it
+/// is.
 Address decode_address(const std::string& text, std::string_view from) {
   if (text.empty()) return Address();
   const std::string shown = printable(text, kAddressField);
@@ -76,11 +77,11 @@ Address decode_address(const std::string& text, std::string_view from) {
   const std::size_t end = text.find("]:");
   const bool is_of_interface = text.starts_with("[fe80:") && end != std::string::npos && text.find('%') < end;
   if (!is_of_interface) refuse(from, why);
-  throw Error(
-      ErrorKind::Unsupported,
-      fmt::format("{} sent the address {}, which is of one link only, and this host has no interface of that "
-                  "name: give COHORT_ADDR an address of rank 0's host that does not begin with fe80:",
-                  from, shown));
+  try {
+    return Address::parse_numeric(text.substr(0, text.find('%')) + text.substr(end));
+  } catch (const Error& error) {
+    refuse(from, error.message());
+  }
 }
 
 Error decode_refusal(std::uint8_t code, std::uint32_t culprit, std::string_view text, std::string_view from) {

@@ -71,20 +71,26 @@ Encryption encryption_from_environment() {
 }
 
 void read_place(JoinOptions& options) {
-  const auto rank = environment::text("COHORT_RANK");
+  auto rank = environment::text("COHORT_RANK");
   const auto size = environment::text("COHORT_SIZE");
-  if (rank.has_value() != size.has_value())
+  const bool has_table = environment::text("COHORT_RANK_TABLE").has_value();
+  if (size && !rank && !has_table)
+    if (const auto index = rank_of_indexed_job()) rank = std::to_string(*index);
+  if (rank.has_value() != size.has_value() && !has_table)
     throw Error(
         ErrorKind::InvalidArgument,
         fmt::format("{} is set and {} is not: set both, as in COHORT_RANK=0 COHORT_SIZE=4, or neither to run "
                     "alone",
                     rank ? "COHORT_RANK" : "COHORT_SIZE", rank ? "COHORT_SIZE" : "COHORT_RANK"));
-  if (!rank) {
-    const std::optional<LaunchedPlace> place = place_by_launcher();
+  if (!rank || has_table) {
+    std::optional<LaunchedPlace> place = place_by_launcher();
     if (!place) return warn_of_unknown_place();
     options.rank = place->rank;
     options.size = place->size;
     options.address = place->address;
+    options.job = place->job;
+    options.secret = std::move(place->secret);
+    options.secret_source = place->launcher;
     return;
   }
   options.size = static_cast<Rank>(environment::parse_number("COHORT_SIZE", *size, 1, kMostRanks));
@@ -104,8 +110,36 @@ JoinOptions JoinOptions::from_environment() {
   options.rank = place.rank;
   options.size = place.size;
   if (options.address.empty()) options.address = place.address;
+  if (options.job.empty()) options.job = place.job;
+  if (!options.secret && place.secret) {
+    options.secret = std::move(place.secret);
+    options.secret_source = place.secret_source;
+  }
   options.check();
   return options;
+}
+
+JoinOptions JoinOptions::from_root_info(std::span<const std::byte> info, Rank rank, Rank size) {
+  RootInfoParts parts = decode_root_info(info);
+  JoinOptions options = join_options_besides_place();
+  options.rank = rank;
+  options.size = size;
+  options.address = std::move(parts.address);
+  options.secret = std::move(parts.secret);
+  options.secret_source = "root_info()";
+  options.check();
+  return options;
+}
+
+InterfaceChoice interfaces_from_environment() {
+  const auto text = environment::text("COHORT_SOCKET_IFNAME");
+  return text ? InterfaceChoice::parse(*text, "COHORT_SOCKET_IFNAME") : InterfaceChoice();
+}
+
+std::optional<PortRange> ports_from_environment() {
+  const auto text = environment::text("COHORT_PORT_RANGE");
+  if (!text) return std::nullopt;
+  return PortRange::parse(*text, "COHORT_PORT_RANGE");
 }
 
 JoinOptions join_options_besides_place() {
@@ -116,6 +150,8 @@ JoinOptions join_options_besides_place() {
   options.timeout = environment::duration("COHORT_JOIN_TIMEOUT").value_or(options.timeout);
   options.host_timeout = environment::duration("COHORT_HOST_TIMEOUT").value_or(options.host_timeout);
   options.host_id = environment::text("COHORT_HOST_ID").value_or("");
+  options.interfaces = interfaces_from_environment();
+  options.ports = ports_from_environment();
   const auto authentication = environment::text("COHORT_AUTH");
   if (authentication && *authentication != "none")
     throw Error(

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cohort/engine/clock.h>
+#include <cohort/engine/io/interfaces.h>
+#include <cohort/engine/io/ports.h>
 #include <cohort/net/auth/secret.h>
 #include <cohort/net/encryption.h>
+#include <cohort/net/join/root_info.h>
 #include <cohort/net/rank.h>
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace cohort {
@@ -39,21 +43,32 @@ struct JoinOptions {
   /// Of connections that leave a host: COHORT_TLS.
   Encryption encryption = Encryption::allowed;
   bool is_unauthenticated = false;  ///< COHORT_AUTH=none: TCP without a secret, for anybody who can reach it
+  InterfaceChoice interfaces;       ///< by which others may reach this rank; COHORT_SOCKET_IFNAME
+  std::optional<PortRange> ports;   ///< at which it may listen; nothing: any. COHORT_PORT_RANGE
 
-  /// COHORT_RANK, COHORT_SIZE (neither: what mpirun, mpiexec, srun or torchrun say; else rank 0 of 1, with a
-  /// warning where an environment says that there are more), COHORT_ADDR, COHORT_NAME, COHORT_JOB,
-  /// COHORT_JOIN_TIMEOUT, COHORT_AUTH=none, COHORT_TLS, COHORT_HOST_ID, COHORT_HOST_TIMEOUT, and the
-  /// first of COHORT_SECRET_FD, COHORT_SECRET_FILE, COHORT_SECRET that is set.
+  /// COHORT_RANK, COHORT_SIZE (neither: what mpirun, mpiexec, srun, torchrun, Kubernetes or a rank table say,
+  /// for which it may wait; else rank 0 of 1, with a warning where an environment says that there are more),
+  /// COHORT_SOCKET_IFNAME, COHORT_PORT_RANGE, COHORT_ADDR, COHORT_NAME, COHORT_JOB, COHORT_JOIN_TIMEOUT,
+  /// COHORT_AUTH=none, COHORT_TLS, COHORT_HOST_ID, COHORT_HOST_TIMEOUT, and the first of COHORT_SECRET_FD,
+  /// COHORT_SECRET_FILE, COHORT_SECRET that is set.
   ///
   /// The descriptor is read and closed once per process and remembered, so that a second communicator can
   /// join too. Blocks while a pipe is read. Throws InvalidArgument naming the variable, AuthFailed for a
   /// secret that is none.
   [[nodiscard]] static JoinOptions from_environment();
 
+  /// For a program that has sent the bytes of rank 0's root_info() to all of its ranks; everything else as
+  /// from_environment() has it.
+  [[nodiscard]] static JoinOptions from_root_info(std::span<const std::byte> info, Rank rank, Rank size);
+
   /// Throws InvalidArgument: rank, size, name, timeout.
   void check() const;
   /// `address`, or the one that stands for an empty one.
   [[nodiscard]] std::string address_or_default() const;
 };
+
+/// COHORT_SOCKET_IFNAME and COHORT_PORT_RANGE.
+[[nodiscard]] InterfaceChoice interfaces_from_environment();
+[[nodiscard]] std::optional<PortRange> ports_from_environment();
 
 }  // namespace cohort

@@ -91,9 +91,10 @@ Identity JoinState::identity_for(Purpose purpose) const {
 void JoinState::listen(const Address& near) {
   PeerInfo& self = membership.peers[membership.rank];
   control_listener = Listener(engine, control_address(self));
-  const Address any = near.is_unix() ? Address::parse("127.0.0.1:0") : near.with_any_port();
+  const Address host = near.is_unix() ? Address::parse("127.0.0.1:0") : near;
   try {
-    membership.data_listener = Listener(engine, any);
+    membership.data_listener =
+        listen_within(options.ports, host, [this](const Address& at) { return Listener(engine, at); });
     self.data_address = membership.data_listener.local_address();
   } catch (const Error& error) {
     if (!near.is_unix()) throw;

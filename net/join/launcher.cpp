@@ -2,43 +2,26 @@
 #include <cohort/net/join/launcher.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/engine/io/ports.h>
 #include <cohort/engine/log.h>
 #include <cohort/engine/system/ancestry.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/host.h>
 #include <cohort/net/auth/crypto.h>
+#include <cohort/net/join/join_options.h>
+#include <cohort/net/join/launcher_table.h>
+#include <cohort/net/join/pmi/exchange.h>
+#include <cohort/net/join/table_place.h>
 
 #include <fmt/format.h>
 
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <span>
 #include <string_view>
 
 namespace cohort {
 namespace {
-
-/// What a launcher says by its environment.
-struct Launcher {
-  const char* name;
-  const char* rank;
-  const char* size;
-  const char* local_size;          ///< equal to the size: all on one host
-  std::array<const char*, 2> job;  ///< tells its jobs apart; null: the launcher's process does
-};
-/// Slurm last: with it the others start their ranks.
-/// The names are part of the address: those of bindings/python/cohort/_launch.py.
-constexpr std::array kLaunchers = {
-    Launcher{"torch.distributed.run", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", {"MASTER_PORT"}},
-    Launcher{"Open MPI",
-             "OMPI_COMM_WORLD_RANK",
-             "OMPI_COMM_WORLD_SIZE",
-             "OMPI_COMM_WORLD_LOCAL_SIZE",
-             {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-    Launcher{"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", {}},
-    Launcher{"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", {}},
-};
 
 struct Variables {
   const char* launcher;
@@ -54,24 +37,6 @@ constexpr std::array kVariables = {
 
 /// Counts how often torchrun has started the ranks of a job again.
 constexpr const char* kRound = "TORCHELASTIC_RESTART_COUNT";
-
-std::optional<Rank> whole_number(const char* variable) {
-  const auto text = environment::text(variable);
-  Rank value = 0;
-  if (!text) return std::nullopt;
-  const auto [end, failure] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (failure != std::errc{} || end != text->data() + text->size()) return std::nullopt;
-  return value;
-}
-
-/// Where RANK is set by hand, rank 0 at a loopback address says that all are on this host.
-std::optional<std::string> local_size_of(const Launcher& launcher) {
-  const auto local = environment::text(launcher.local_size);
-  if (local || std::string_view(launcher.rank) != "RANK") return local;
-  const auto master = environment::text("MASTER_ADDR").value_or("");
-  const bool is_here = master == "127.0.0.1" || master == "localhost" || master == "::1";
-  return is_here ? environment::text(launcher.size) : std::nullopt;
-}
 
 std::string job_of(const Launcher& launcher) {
   for (const char* const variable : launcher.job)
@@ -89,26 +54,24 @@ std::string address_of(const Launcher& launcher) {
   return fmt::format("unix:cohort-{}-{}", host::user_id(), tag);
 }
 
-struct Statement {
-  const Launcher* launcher;
-  Rank rank;
-  Rank size;
-  std::string local;  ///< empty where it does not say it
-};
-
-std::optional<Statement> statement_of(const Launcher& launcher, bool is_of_known_hosts) {
-  const auto rank = whole_number(launcher.rank);
-  const auto size = whole_number(launcher.size);
-  const auto local = local_size_of(launcher);
-  if (!rank || !size || local.has_value() != is_of_known_hosts) return std::nullopt;
-  return Statement{&launcher, *rank, *size, local.value_or("")};
+/// The same on all hosts of a job, another for each start of it.
+std::string start_of(const LaunchStatement& statement) {
+  std::string start;
+  if (is_outermost(*statement.launcher)) {
+    for (const char* const variable : {"SLURM_JOB_ID", "SLURM_STEP_ID"})
+      start += fmt::format("{}.", environment::text(variable).value_or(""));
+  } else {
+    for (const char* const variable : {"TORCHELASTIC_RUN_ID", "MASTER_PORT", kRound})
+      start += fmt::format("{}.", environment::text(variable).value_or(""));
+  }
+  return start;
 }
 
 /// Which of two tells the rank. Environments are inherited, so that either may have started the other; what
 /// has one process on each host is there to start others.
-Statement inner_of(const Statement& first, const Statement& next) {
+LaunchStatement inner_of(const LaunchStatement& first, const LaunchStatement& next) {
   const bool is_same = first.rank == next.rank && first.size == next.size;
-  if (is_same || first.size <= 1 || next.size <= 1 || next.launcher == &kLaunchers.back()) return first;
+  if (is_same || first.size <= 1 || next.size <= 1 || is_outermost(*next.launcher)) return first;
   if ((first.local == "1") != (next.local == "1")) return first.local == "1" ? next : first;
   throw Error(
       ErrorKind::InvalidArgument,
@@ -119,38 +82,117 @@ Statement inner_of(const Statement& first, const Statement& next) {
           next.size, next.launcher->name, next.launcher->rank, next.launcher->size));
 }
 
-}  // namespace
-
-std::optional<LaunchedPlace> place_by_launcher() {
-  const bool has_address = environment::text("COHORT_ADDR").has_value();
-  std::optional<Statement> first;
-  for (const bool is_of_known_hosts : {true, false}) {
-    if (first || (!is_of_known_hosts && !has_address)) break;
-    for (const Launcher& launcher : kLaunchers) {
-      const auto next = statement_of(launcher, is_of_known_hosts);
-      if (next) first = first ? inner_of(*first, *next) : *next;
-    }
+std::optional<LaunchStatement> chosen_statement(bool has_address) {
+  const std::vector<LaunchStatement> all = launch_statements();
+  std::optional<LaunchStatement> chosen;
+  for (const bool is_complete : {true, false}) {
+    if (chosen || (!is_complete && !has_address)) break;
+    for (const LaunchStatement& next : all)
+      if (next.is_complete() == is_complete) chosen = chosen ? inner_of(*chosen, next) : next;
   }
-  if (!first) return std::nullopt;
-  if (first->size <= 1) return LaunchedPlace{};
-  if (has_address) return LaunchedPlace{first->rank, first->size, ""};
-  const Launcher& launcher = *first->launcher;
-  if (first->local == std::to_string(first->size))
-    return LaunchedPlace{first->rank, first->size, address_of(launcher)};
+  return chosen;
+}
+
+void meet_on_several_hosts(const LaunchStatement& statement, LaunchedPlace& place, std::string& how) {
+  const Launcher& launcher = *statement.launcher;
+  if (statement.has_exchange) {
+    RootInfoParts parts = decode_root_info(pmi::exchange(statement.rank, how));
+    place.address = std::move(parts.address);
+    place.secret = std::move(parts.secret);
+    return;
+  }
+  if (!statement.master.empty()) {
+    place.job = start_of(statement);
+    place.address = meeting_address(statement.master, fmt::format("{}|{}", launcher.name, place.job));
+    how = "the host that it names";
+    return;
+  }
   throw Error(
       ErrorKind::InvalidArgument,
       fmt::format("{} started {} ranks on several hosts ({}={}): set COHORT_ADDR=HOST:PORT of rank 0's "
                   "host and COHORT_SECRET_FILE for all of them, or COHORT_RANK=0 COHORT_SIZE=1 if each "
                   "is to be alone",
-                  launcher.name, first->size, launcher.local_size, first->local));
+                  launcher.name, statement.size, launcher.local_size, statement.local));
+}
+
+void say_once(const LaunchedPlace& place, std::string_view variables, std::string_view how) {
+  static std::atomic_flag was_said;
+  if (was_said.test_and_set()) return;
+  log(LogLevel::info, "rank {} of {} by {} ({}), meeting by {}{}{}", place.rank, place.size, place.launcher,
+      variables, how, place.address.empty() ? "" : " at ", place.address);
+}
+
+std::optional<LaunchedPlace> place_by_pmix_alone(bool has_address) {
+  const std::optional<pmi::PmixPlace> found = pmi::place_by_pmix();
+  if (!found) return std::nullopt;
+  LaunchedPlace place;
+  place.rank = found->rank;
+  place.size = found->size;
+  if (place.size <= 1) return place;
+  place.launcher = "a launcher that speaks PMIx";
+  std::string how = "COHORT_ADDR";
+  if (!has_address) {
+    RootInfoParts parts = decode_root_info(pmi::exchange(place.rank, how));
+    place.address = std::move(parts.address);
+    place.secret = std::move(parts.secret);
+  }
+  say_once(place, "PMIX_RANK", how);
+  return place;
+}
+
+}  // namespace
+
+std::string meeting_address(const std::string& host, std::string_view start) {
+  constexpr PortRange kUsual{29400, 29899};
+  const PortRange range = ports_from_environment().value_or(kUsual);
+  const auto digest = crypto::sha256(std::as_bytes(std::span(start)));
+  const unsigned number = static_cast<unsigned>(digest[0]) << 8 | static_cast<unsigned>(digest[1]);
+  const unsigned port = range.low + number % range.count();
+  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
+                                             : fmt::format("[{}]:{}", host, port);
+}
+
+std::optional<LaunchedPlace> place_by_launcher() {
+  const bool has_address = environment::text("COHORT_ADDR").has_value();
+  if (auto place = place_by_rank_table()) {
+    say_once(*place, "COHORT_RANK_TABLE", "the table's address");
+    return place;
+  }
+  const std::optional<LaunchStatement> statement = chosen_statement(has_address);
+  if (!statement) {
+    auto place = place_by_pmix_alone(has_address);
+    if (!place && launch_statements().empty()) refuse_half_places();
+    return place;
+  }
+  LaunchedPlace place;
+  if (statement->size <= 1) return place;
+  const Launcher& launcher = *statement->launcher;
+  place.rank = statement->rank;
+  place.size = statement->size;
+  place.launcher = launcher.name;
+  std::string how = "COHORT_ADDR";
+  if (!has_address && statement->is_on_one_host()) {
+    place.address = address_of(launcher);
+    how = "an address of this host";
+  } else if (!has_address) {
+    meet_on_several_hosts(*statement, place, how);
+  }
+  say_once(place, fmt::format("{}, {}", launcher.rank, launcher.size), how);
+  return place;
+}
+
+std::optional<Rank> rank_of_indexed_job() {
+  const auto rank = launched_number("JOB_COMPLETION_INDEX");
+  if (rank) log(LogLevel::info, "rank {} by an Indexed Job of Kubernetes (JOB_COMPLETION_INDEX)", *rank);
+  return rank;
 }
 
 void warn_of_unknown_place() {
   static std::array<std::atomic_flag, kVariables.size()> were_warned_of;
   for (std::size_t i = 0; i < kVariables.size(); ++i) {
     const Variables& variables = kVariables[i];
-    const auto rank = whole_number(variables.rank);
-    const auto size = whole_number(variables.size);
+    const auto rank = launched_number(variables.rank);
+    const auto size = launched_number(variables.size);
     if (!rank || size.value_or(1) <= 1) continue;
     if (were_warned_of[i].test_and_set()) return;
     log(LogLevel::warn,

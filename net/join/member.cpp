@@ -2,6 +2,8 @@
 #include <cohort/net/join/member.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/engine/io/interfaces.h>
+#include <cohort/engine/io/route.h>
 #include <cohort/engine/log.h>
 #include <cohort/engine/when_all.h>
 #include <cohort/net/auth/authenticated_socket.h>
@@ -93,6 +95,14 @@ Error unreachable(const JoinState& state, const std::string& reason) {
                   state.options.rank, state.where, state.elapsed(), reason));
 }
 
+/// By which the others reach this rank: that of the way to rank 0, unless COHORT_SOCKET_IFNAME says
+/// otherwise.
+Address own_address(const JoinState& state, const Socket& rank_0) {
+  const Address routed = rank_0.local_address();
+  if (routed.is_unix() || state.options.interfaces.is_any()) return routed;
+  return choose_own_address(state.options.interfaces, interface_addresses(), rank_0.remote_address(), routed);
+}
+
 }  // namespace
 
 Task<Socket> call_rank_0(const JoinState& state, std::optional<Secret>& secret, TimePoint until) {
@@ -182,7 +192,7 @@ Task<bool> Member::attempt(TimePoint until) {
 
 Task<> Member::join_through(Socket& rank_0) {
   rank_0.set_no_delay();
-  if (!state_.control_listener.is_open()) state_.listen(rank_0.local_address());
+  if (!state_.control_listener.is_open()) state_.listen(own_address(state_, rank_0));
   const Duration patience = state_.deadline - state_.engine.now();
   const JoinFrameBytes introduction = encode_introduction(membership_.self(), patience);
   try {
@@ -241,6 +251,7 @@ Task<> Member::hear_table(Socket& rank_0) {
       throw about_rank_0(
           ErrorKind::ProtocolError,
           fmt::format("{} sent {} where rank {} belongs in the table", who, info.describe(), rank));
+    info.data_address = route::on_link_of(info.data_address, rank_0.local_address());
     if (!is_own) membership_.peers[rank] = std::move(info);
   }
   advertise_rank_0(rank_0);

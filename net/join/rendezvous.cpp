@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/join/rendezvous.h>
 
+#include <cohort/engine/io/route.h>
 #include <cohort/engine/log.h>
 
 #include <fmt/format.h>
@@ -184,6 +185,8 @@ void Rendezvous::seat(Visitor& visitor, const JoinFrame& introduction) {
   place.socket = std::move(visitor.socket);
   place.where = visitor.where;
   membership_.peers[rank] = introduction.info;
+  Address& address = membership_.peers[rank].data_address;
+  if (address.size_bytes() != 0) address = route::on_link_of(address, place.socket.local_address());
   log(LogLevel::debug, "{} is here", introduction.info.describe());
 
   place.deadline = after(state_.engine.now(), introduction.patience);

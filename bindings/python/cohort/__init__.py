@@ -24,7 +24,7 @@ from . import errors
 from ._aio import AsyncCalls
 from ._cohort import Communicator, Request, cancel_started, forget_started
 from ._cohort import join as _join
-from ._launch import place_from as _place_from
+from ._cohort import root_info
 from .errors import *  # noqa: F403: the exceptions are the package's
 from .errors import CohortError, InvalidArgument
 
@@ -32,7 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Communicator", "Request", "ScaledSum", "__version__", "abort", "all_gather", "all_reduce", "all_to_all", "barrier",
     "broadcast", "empty", "exclusive_scan", "finalize", "gather", "get_rank", "get_world_size", "init", "is_initialized",
-    "join", "new_group", "recv", "reduce", "reduce_scatter", "scaled_sum", "scan", "scatter", "send", "split", "world",
+    "join", "new_group", "recv", "reduce", "reduce_scatter", "root_info", "scaled_sum", "scan", "scatter", "send", "split", "world",
     *errors.__all__,
 ]
 
@@ -59,8 +59,9 @@ def scaled_sum(factor: float) -> ScaledSum:
 
 def join(**options: Any) -> Communicator:
     """Joins another communicator than the world: name, rank, size, address, job, host_id, transport, algorithm,
-    determinism ("D0" to "D3"), timeout and join_timeout in seconds, buffer_bytes, heap_bytes. What is not given is the environment's."""
-    comm = _join(**{**_place_from(), **options})
+    determinism ("D0" to "D3"), timeout and join_timeout in seconds, buffer_bytes, heap_bytes; root_info with rank and size:
+    the bytes that rank 0 got of root_info() and sent to all. What is not given is the environment's."""
+    comm = _join(**options)
     _open.add(comm)
     return comm
 

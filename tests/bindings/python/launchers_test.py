@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """cohort.init() finds its place by itself whatever started the ranks."""
 
-import os
-import pathlib
 import unittest
 
-from cohort._launch import place_from
 from launchers import launch
 from support import RUNNER
 
@@ -67,34 +64,6 @@ class Launchers(unittest.TestCase):
 
     def test_master_addr_by_hand(self):
         self.check("MASTER_ADDR by hand")
-
-    def test_what_launchers_say_means_what_it_means_to_cpp(self):
-        table = pathlib.Path(__file__).parents[2] / "net/join/launched_places.txt"
-        rows = [line for line in table.read_text().splitlines() if line and not line.startswith("#")]
-        for row in rows:
-            variables, meaning = row.split(" -> ")
-            environment = dict(word.split("=", 1) for word in variables.split())
-            with self.subTest(row):
-                kind, *words = meaning.split()
-                if kind == "refused":
-                    with self.assertRaises(RuntimeError) as raised:
-                        place_from(environment)
-                    for word in words:
-                        self.assertIn(word.replace("|", " "), str(raised.exception))
-                elif kind == "unknown":
-                    self.assertEqual(place_from(environment), {})
-                elif kind == "alone":
-                    self.assertEqual(place_from(environment), {"rank": 0, "size": 1})
-                else:
-                    place, address = place_from(environment), words[-1]
-                    self.assertEqual(f"{place['rank']} of {place['size']}", f"{kind} of {words[1]}")
-                    end = "[0-9a-f]{16}" if address == "here" else address
-                    self.assertRegex(place["address"], f"^{end}$" if ":" in address else rf"^unix:cohort-{os.getuid()}-{end}$")
-        self.assertGreater(len(rows), 10)
-
-    def test_jobs_are_named_by_the_launcher_that_knows_the_hosts(self):
-        step = {"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "4", "SLURM_STEP_TASKS_PER_NODE": "4"}
-        self.assertEqual(place_from({**step, "PMI_RANK": "2", "PMI_SIZE": "4"}), place_from(step))
 
 
 if __name__ == "__main__":

@@ -11,30 +11,33 @@ from unittest import mock
 
 import cohort
 from cohort import errors
-from cohort._launch import place_from
 
 from support import BUILD, environment
 
 
 class Package(unittest.TestCase):
+    def place(self, **variables):
+        """(rank, size, address) of a process with these variables, or what it says in its place."""
+        done = subprocess.run([sys.executable, "-c", "from cohort._cohort import launched_place; print(*launched_place())"],
+                              env=environment(**variables), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+                              check=False)
+        return done.stdout.rstrip("\n").split(" ") if done.returncode == 0 else done.stdout
+
     def test_a_launcher_says_which_rank_this_is(self):
         mpi = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_SIZE": "8"}
-        place = place_from(mpi)
-        self.assertEqual((place["rank"], place["size"]), (3, 8))
-        self.assertEqual(place_from({**mpi, "OMPI_COMM_WORLD_RANK": "0"})["address"], place["address"])
-        self.assertNotEqual(place_from({**mpi, "PMIX_NAMESPACE": "2"}), place_from({**mpi, "PMIX_NAMESPACE": "3"}))
+        rank, size, address = self.place(**mpi)
+        self.assertEqual((rank, size), ("3", "8"))
+        self.assertEqual(self.place(**{**mpi, "OMPI_COMM_WORLD_RANK": "0"})[2], address)
         torch = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_PORT": "29500"}
-        self.assertEqual(place_from(torch)["size"], 2)
-        self.assertEqual(place_from({**torch, "COHORT_RANK": "0", "COHORT_SIZE": "1"}), {})
-        self.assertEqual(place_from({}), {})
-        with self.assertRaisesRegex(RuntimeError, "COHORT_ADDR=HOST:PORT"):
-            place_from({**torch, "LOCAL_WORLD_SIZE": "1"})
+        self.assertEqual(self.place(**torch)[1], "2")
+        self.assertEqual(self.place(**torch, COHORT_RANK="0", COHORT_SIZE="1")[1], "1")
+        self.assertIn("COHORT_ADDR=HOST:PORT", self.place(**{**torch, "LOCAL_WORLD_SIZE": "1"}))
 
     def test_ranks_behind_scripts_meet_and_those_of_other_jobs_do_not(self):
         # What starts ranks stands between this process and them, as a launcher does.
         launcher = """
 import os, subprocess, sys
-say = [sys.executable, "-c", "from cohort._launch import place_from; print(place_from()['address'])"]
+say = [sys.executable, "-c", "from cohort._cohort import launched_place; print(launched_place()[2])"]
 script = ["sh", "-c", '"$@"; exit $?', "sh"]  # a shell that stays
 for scripts in (0, 0, 1, 2):
     environment = {**os.environ, "PMI_RANK": str(scripts), "PMI_SIZE": "4", "MPI_LOCALNRANKS": "4"}
@@ -47,13 +50,17 @@ for scripts in (0, 0, 1, 2):
             self.assertEqual(len(set(addresses)), 1, addresses)
         self.assertNotEqual(jobs[0][0], jobs[1][0])
 
-    def test_torch_s_ranks_meet_by_their_port_wherever_they_are_started(self):
-        torch = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_PORT": "29500"}
-        first = place_from(torch)["address"]
-        with mock.patch("os.getppid", return_value=1):
-            self.assertEqual(place_from({**torch, "RANK": "1"})["address"], first)
-        self.assertNotEqual(place_from({**torch, "MASTER_PORT": "29501"})["address"], first)
-        self.assertNotEqual(place_from({**torch, "TORCHELASTIC_RESTART_COUNT": "1"})["address"], first)
+    def test_the_bytes_of_root_info_are_all_that_ranks_need(self):
+        info = cohort.root_info()
+        self.assertEqual((type(info), len(info)), (bytes, 128))
+        program = ("import cohort, numpy, sys; info = bytes.fromhex(sys.argv[1]); "
+                   "cohort.init(root_info=info, rank=int(sys.argv[2]), size=2); assert cohort.all_reduce(numpy.ones(3)).sum() == 6")
+        ranks = [subprocess.Popen([sys.executable, "-c", program, info.hex(), str(rank)], env=environment()) for rank in (0, 1)]
+        self.assertEqual([rank.wait(60) for rank in ranks], [0, 0])
+        with self.assertRaisesRegex(cohort.InvalidArgument, "send all 128"):
+            cohort.init(root_info=info[1:], rank=0, size=1)
+        with self.assertRaisesRegex(cohort.InvalidArgument, "root_info needs rank and size"):
+            cohort.init(root_info=info)
 
     def test_exceptions_are_a_tree_with_attributes(self):
         text = "collective #7 on 'world': rank 1 gives 3 elements; give 4"
