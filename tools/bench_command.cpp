@@ -6,6 +6,7 @@
 #include <cohort/engine/system/environment.h>
 #include <cohort/tools/bench/job.h>
 #include <cohort/tools/command_line.h>
+#include <cohort/tools/host_arguments.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -26,6 +27,7 @@ Examples:
   cohort bench all_reduce --ranks 2 --transport shm --min 8 --max 64M
   cohort bench all --ranks 4 --transport tcp --sizes 8,4K,1M --csv
   cohort bench all_reduce --overlap one --sizes 16M
+  cohort bench all_reduce --hosts node1:2,node2:2 --max 64M --svg all_reduce.svg
   cohort bench send_recv --sizes 8,64M
   cohort bench all_reduce --threads --type int32 --op max --algorithm ring
 
@@ -57,6 +59,7 @@ struct BenchArguments {
   std::string timeout;
   std::size_t near_wait_ms = 0;
   std::string overlap;
+  HostArguments hosts;
   bool is_csv = false;
   bool is_json = false;
   bool leaves_inputs = false;
@@ -89,6 +92,7 @@ void add_rank_options(CLI::App& bench, BenchArguments& arguments) {
       ->capture_default_str()
       ->group(kRankOptions);
   command_line::add_transport(bench, arguments.options.transport)->group(kRankOptions);
+  add_host_arguments(bench, arguments.hosts, kRankOptions);
   bench.add_flag("--threads", arguments.options.is_in_process, "Ranks are threads of one process")
       ->group(kRankOptions);
   bench.add_flag("--shared", arguments.options.is_shared, "Buffers that peers on this host map")
@@ -130,6 +134,9 @@ void add_output_options(CLI::App& bench, BenchArguments& arguments) {
   CLI::Option* csv = bench.add_flag("--csv", arguments.is_csv, "Rows as bench/peers prints them");
   CLI::Option* json = bench.add_flag("--json", arguments.is_json, "A JSON object a line");
   csv->excludes(json);
+  bench.add_option("--svg", arguments.options.picture, "Draw a chart of it into this file, too")
+      ->type_name("FILE")
+      ->group(kOutputOptions);
   for (CLI::Option* option : {csv, json}) option->group(kOutputOptions);
 }
 
@@ -158,8 +165,17 @@ void take_ranks(const CLI::App& bench, bench::Options& options) {
   options.is_joined = true;
 }
 
+/// Those on hosts are so many as these have places, unless it is said.
+void take_hosts(const CLI::App& bench, BenchArguments& arguments) {
+  if (!arguments.hosts.are_given() || arguments.options.is_joined) return;
+  const Rank ranks = bench.count("--ranks") != 0 ? arguments.options.ranks : 0;
+  arguments.options.hosts = hosts_from(arguments.hosts, ranks);
+  arguments.options.ranks = count_of_ranks(*arguments.options.hosts);
+}
+
 bench::Options finish(const CLI::App& bench, BenchArguments& arguments) {
   take_ranks(bench, arguments.options);
+  take_hosts(bench, arguments);
   bench::Options options = arguments.options;
   options.exercises = exercises_of(arguments);
   options.type = *parse_data_type(arguments.type);

@@ -3,10 +3,12 @@
 #include <cohort/tools/application.h>
 #include <cohort/tools/bench_command.h>
 #include <cohort/tools/check_command.h>
+#include <cohort/tools/doctor_command.h>
 #include <cohort/tools/explain_command.h>
 #include <cohort/tools/run_command.h>
 #include <cohort/tools/sim_command.h>
 #include <cohort/tools/soak_command.h>
+#include <cohort/tools/topo_command.h>
 
 #include <string>
 #include <vector>
@@ -18,6 +20,7 @@ int main(int argc, char** argv) {
   };
   return cohort::run_application(
       {cohort::add_run_command, add_bench, cohort::add_check_command, cohort::add_sim_command,
-       cohort::add_explain_command, cohort::add_soak_command},
+       cohort::add_explain_command, cohort::add_soak_command, cohort::add_topo_command,
+       cohort::add_doctor_command},
       argc, argv);
 }

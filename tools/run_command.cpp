@@ -4,12 +4,13 @@
 #include <cohort/engine/engine.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/environment.h>
+#include <cohort/net/join/join_environment.h>
+#include <cohort/net/join/table_place.h>
+#include <cohort/tools/host_arguments.h>
 #include <cohort/tools/launch/agent.h>
 #include <cohort/tools/launch/forwarded.h>
-#include <cohort/tools/launch/host_list.h>
 #include <cohort/tools/launch/hosts_launcher.h>
 #include <cohort/tools/launch/launcher.h>
-#include <cohort/tools/launch/own_program.h>
 #include <cohort/tools/transport_names.h>
 
 #include <fmt/format.h>
@@ -17,7 +18,6 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
-#include <sstream>
 #include <string>
 
 namespace cohort {
@@ -40,6 +40,10 @@ A host file has a host in a line, as NAME, NAME:COUNT or NAME slots=COUNT. Ranks
 of this shell, and those that -x names. They meet at an address of the first host on the way to the others,
 or at COHORT_ADDR if it is HOST:PORT.
 
+With --nodes somebody else starts this command on each node, as a Job of Kubernetes does: ranks of the same
+COHORT_ADDR, or MASTER_ADDR, and COHORT_SECRET_FILE.
+  cohort run -n 4 --nodes 2 --node-rank $JOB_COMPLETION_INDEX -- ./train
+
 Each rank finds COHORT_RANK, COHORT_SIZE, COHORT_LOCAL_RANK, COHORT_LOCAL_SIZE, COHORT_ADDR and
 COHORT_SECRET_FD in its environment, and an empty standard input. What it started ends with the job,
 unless it has made a session of its own (setsid).
@@ -55,12 +59,10 @@ written; 255 when ssh does not reach a host; 2 for wrong options.)";
 struct RunArguments {
   LaunchOptions launch;
   std::string transport;
-  std::string hosts;
-  std::string hostfile;
-  std::string remote_shell;
-  std::string agent_program;
-  std::string directory;
+  HostArguments hosts;
   std::vector<std::string> variables;
+  Rank nodes = 1;
+  Rank node_rank = 0;
   bool is_without_prefix = false;
   bool is_agent = false;
 };
@@ -84,39 +86,42 @@ std::string take_timeout(RunArguments& arguments, const std::string& text) {
   }
 }
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
-
-HostsOptions hosts_of(const RunArguments& arguments) {
-  HostsOptions hosts;
-  std::vector<HostSlots> named =
-      arguments.hosts.empty() ? read_hostfile(arguments.hostfile) : parse_hosts(arguments.hosts);
-  hosts.hosts = share_out(std::move(named), arguments.launch.ranks);
-  hosts.remote_shell = words_of(arguments.remote_shell);
-  if (hosts.remote_shell.empty()) hosts.remote_shell = default_remote_shell();
-  hosts.agent_program = arguments.agent_program.empty() ? own_program("cohort-run") : arguments.agent_program;
-  hosts.directory =
-      arguments.directory.empty() ? std::filesystem::current_path().string() : arguments.directory;
-  const std::string address = environment::text("COHORT_ADDR").value_or("");
-  if (!address.starts_with("unix:")) hosts.address = address;
-  return hosts;
-}
-
 int run_on_hosts(Engine& engine, const RunArguments& arguments) {
   LaunchOptions options = arguments.launch;
-  HostsOptions hosts = hosts_of(arguments);
+  HostsOptions hosts = hosts_from(arguments.hosts, arguments.launch.ranks);
   std::vector<std::pair<std::string, std::string>> environment = forwarded_variables(arguments.variables);
   environment.insert(environment.end(), options.environment.begin(), options.environment.end());
   options.environment = std::move(environment);
   return engine.run(launch_on_hosts(engine, std::move(hosts), std::move(options)));
 }
 
+/// Where somebody else starts this command once on each host, as Kubernetes does in pods.
+HostShare share_of(const RunArguments& arguments) {
+  if (arguments.node_rank >= arguments.nodes)
+    throw CLI::ValidationError(
+        fmt::format("--node-rank {} is not below --nodes {}", arguments.node_rank, arguments.nodes));
+  HostShare share;
+  share.first_rank = arguments.node_rank * arguments.launch.ranks;
+  share.size = arguments.nodes * arguments.launch.ranks;
+  share.name = fmt::format("node {}", arguments.node_rank);
+  JoinOptions join = join_options_besides_place();
+  share.secret = std::move(join.secret);
+  share.address = join.address;
+  if (share.address.empty()) {
+    const auto master = environment::text("MASTER_ADDR");
+    if (!master)
+      throw CLI::ValidationError(
+          "--nodes: COHORT_ADDR is not set, nor MASTER_ADDR: give HOST:PORT of the first node");
+    share.address = meeting_address(*master, environment::text("MASTER_PORT").value_or(""));
+  }
+  if (!share.secret)
+    throw CLI::ValidationError(
+        "--nodes: the job's secret is missing: give all nodes the same COHORT_SECRET_FILE");
+  return share;
+}
+
 int run_job(RunArguments& arguments) {
-  const bool is_on_hosts = !arguments.hosts.empty() || !arguments.hostfile.empty();
+  const bool is_on_hosts = arguments.hosts.are_given();
   if (arguments.is_agent) {
     Engine engine({.spin = Duration::zero()});
     return engine.run(run_agent(engine));
@@ -129,27 +134,24 @@ int run_job(RunArguments& arguments) {
   if (!arguments.transport.empty()) options.environment.emplace_back("COHORT_TRANSPORT", arguments.transport);
   Engine engine({.spin = Duration::zero()});  // the cores belong to the ranks
   if (is_on_hosts) return run_on_hosts(engine, arguments);
-  if (!arguments.directory.empty()) std::filesystem::current_path(arguments.directory);
+  if (arguments.nodes > 1) options.share = share_of(arguments);
+  if (!arguments.hosts.directory.empty()) std::filesystem::current_path(arguments.hosts.directory);
   for (auto& variable : forwarded_variables(arguments.variables, false))
     options.environment.push_back(variable);
   return engine.run(launch(engine, options));
 }
 
 void add_host_options(CLI::App& run, RunArguments& arguments) {
-  CLI::Option* hosts = run.add_option("--hosts", arguments.hosts, "Start them on these hosts, over ssh");
-  hosts->option_text("HOST[:COUNT],...");
-  CLI::Option* file = run.add_option("--hostfile", arguments.hostfile, "On the hosts that this file names");
-  file->option_text("FILE")->excludes(hosts);
-  run.add_option("--rsh", arguments.remote_shell, "What starts a command on a host, in the place of ssh")
-      ->option_text("COMMAND");
-  run.add_option("--agent-program", arguments.agent_program,
-                 "Where cohort-run is on the other hosts, if not where it is here")
-      ->option_text("PATH");
-  run.add_option("--directory", arguments.directory, "In which the ranks run, if not in this one")
-      ->option_text("PATH");
+  add_host_arguments(run, arguments.hosts, "");
   run.add_option("-x,--env", arguments.variables, "A variable that ranks get, on other hosts too")
       ->option_text("NAME[=VALUE]")
       ->allow_extra_args(false);
+  run.add_option("--nodes", arguments.nodes,
+                 "On so many nodes this command is started, each time for COUNT ranks")
+      ->check(CLI::Range(Rank{1}, Rank{65536}))
+      ->excludes("--hosts")
+      ->excludes("--hostfile");
+  run.add_option("--node-rank", arguments.node_rank, "Which of them this one is, from 0");
   run.add_flag("--agent", arguments.is_agent)->group("");
 }
 

@@ -65,6 +65,7 @@ HOST_SCRIPT = """
 mkdir "$2/cgroup-$1"; mount --rbind /sys/fs/cgroup "$2/cgroup-$1"
 mount -t sysfs sysfs /sys; mount --rbind "$2/cgroup-$1" /sys/fs/cgroup; umount -l "$2/cgroup-$1"
 hostname "host$1"; mount -t tmpfs -o mode=1777 shm /dev/shm
+mount -t tmpfs -o mode=1777 tmp /tmp
 mount --bind "$2/hosts" /etc/hosts; mount --bind "$2/boot-$1" /proc/sys/kernel/random/boot_id
 mkdir -p /run/sshd; mount -t tmpfs -o mode=0755 sshd /run/sshd
 ip link set lo up
@@ -75,7 +76,8 @@ class Hosts:
     """Hosts 1 to n, `host1` and so on at 10.231.78.1 and so on, by `eth0`. To be used as a context."""
 
     def __init__(self, count):
-        self._folder = pathlib.Path(tempfile.mkdtemp(prefix="cohort-hosts-"))
+        BUILD.mkdir(parents=True, exist_ok=True)
+        self._folder = pathlib.Path(tempfile.mkdtemp(prefix="hosts-", dir=BUILD))  # not in /tmp, of which each host has its own
         self._count = count
         self._holders = []
         self._started = []

@@ -9,6 +9,8 @@
 #include <cohort/tools/bench/overlap.h>
 #include <cohort/tools/bench/report.h>
 #include <cohort/tools/bench/threads.h>
+#include <cohort/tools/launch/forwarded.h>
+#include <cohort/tools/launch/hosts_launcher.h>
 #include <cohort/tools/launch/launcher.h>
 #include <cohort/tools/launch/own_program.h>
 #include <cohort/tools/print.h>
@@ -18,6 +20,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <new>
 
@@ -72,6 +75,16 @@ Task<std::uint64_t> measure_overlaps(Communicator& comm, const Options& options,
   co_return wrong;
 }
 
+void draw(const Options& options, const Report& report) {
+  std::ofstream file(options.picture);
+  file << draw_chart(
+      fmt::format("cohort {}, {} ranks over {}", COHORT_VERSION, options.ranks, report.label()),
+      report.curves());
+  file.close();
+  if (!file)
+    throw Error(ErrorKind::SystemError, fmt::format("the picture '{}' cannot be written", options.picture));
+}
+
 /// What every rank does. Returns how many elements were wrong, on all ranks together.
 Task<std::uint64_t> measure_all(Communicator& comm, const Options& options, Board& board) {
   const bool has_processors = processor::available_cores() >= options.ranks;
@@ -100,6 +113,7 @@ Task<std::uint64_t> measure_all(Communicator& comm, const Options& options, Boar
     const std::string tail = report.end();
     if (prints) print(tail);
   }
+  if (prints && !options.picture.empty()) draw(options, report);
   co_return report.total_wrong();
 }
 
@@ -166,6 +180,19 @@ int run_in_threads(const Options& options) {
       run_threads(options.ranks, std::ref(body), std::move(communicator), processor::available_cores()));
 }
 
+/// The same command there: it finds itself in a job.
+int run_on_hosts(const Options& options, const std::vector<std::string>& command) {
+  LaunchOptions job;
+  job.command = command;
+  job.command.front() = own_program(command.front());
+  job.timeout = options.timeout;
+  job.prefix_output = false;
+  job.environment = forwarded_variables({});
+  if (!options.transport.empty()) job.environment.emplace_back("COHORT_TRANSPORT", options.transport);
+  Engine engine({.spin = Duration::zero()});
+  return engine.run(launch_on_hosts(engine, *options.hosts, std::move(job)));
+}
+
 int run_in_processes(const Options& options, const std::vector<std::string>& command) {
   const BoardMemory memory;
   LaunchOptions job;
@@ -195,6 +222,7 @@ int run_job(const Options& options, const std::vector<std::string>& command) {
   const auto board = environment::number(kBoardVariable, 3, kLastDescriptor);
   if (board) return run_rank_process(options, static_cast<int>(*board));
   if (options.is_joined) return run_in_job(options);
+  if (options.hosts) return run_on_hosts(options, command);
   return options.is_in_process ? run_in_threads(options) : run_in_processes(options, command);
 }
 

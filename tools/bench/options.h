@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/communicator.h>
 #include <cohort/tools/bench/exercise.h>
+#include <cohort/tools/launch/hosts_launcher.h>
 
 #include <chrono>
 #include <cstddef>
@@ -53,6 +54,8 @@ struct Options {
   bool checks_results = true;
   bool pins_ranks = true;
   Format format = Format::table;
+  std::string picture;                ///< a file for a chart of what was measured; empty: none
+  std::optional<HostsOptions> hosts;  ///< ranks are started there
 
   /// Throws InvalidArgument for what each option allows alone but not together.
   void check() const;

@@ -71,6 +71,7 @@ std::string Report::root_of(Exercise exercise) const {
 
 std::string Report::begin(Exercise exercise) {
   wrong_ = 0;
+  curves_.push_back({std::string(to_string(exercise)), {}, {}, {}});
   bus_gb_per_s_ = 0;
   rows_ = 0;
   const bool is_first = !std::exchange(has_begun_, true);
@@ -94,6 +95,9 @@ std::string Report::begin(Exercise exercise) {
 std::string Report::row(const Result& result) {
   wrong_ += result.wrong;
   all_wrong_ += result.wrong;
+  curves_.back().bytes.push_back(static_cast<double>(result.shape.size_bytes));
+  curves_.back().median_us.push_back(result.median_us);
+  curves_.back().bus_gb_per_s.push_back(bus_rate(result, options_.ranks));
   bus_gb_per_s_ += bus_rate(result, options_.ranks);
   ++rows_;
   switch (options_.format) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/net/membership.h>
+#include <cohort/tools/bench/chart.h>
 #include <cohort/tools/bench/measurement.h>
 
 #include <string>
@@ -23,6 +24,8 @@ class Report {
   /// After its last one.
   [[nodiscard]] std::string end();
 
+  /// Of all exercises so far.
+  [[nodiscard]] const std::vector<MeasuredCurve>& curves() const noexcept { return curves_; }
   [[nodiscard]] std::uint64_t total_wrong() const noexcept { return all_wrong_; }
   /// "shm", "tcp-threads", ...: as it stands in rows.
   [[nodiscard]] const std::string& label() const noexcept { return label_; }
@@ -47,6 +50,7 @@ class Report {
   std::uint64_t wrong_ = 0;
   double bus_gb_per_s_ = 0;
   std::size_t rows_ = 0;
+  std::vector<MeasuredCurve> curves_;
 };
 
 }  // namespace cohort::bench

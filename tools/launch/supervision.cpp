@@ -59,7 +59,8 @@ void Job::act(TimePoint now) {
 
 /// What the launcher of the whole job says itself.
 void Job::say_unless_share(std::string text) {
-  if (!options_.share) tasks_->spawn(say(std::move(text)));
+  const bool is_told_elsewhere = options_.share && options_.share->when_failed;
+  if (!is_told_elsewhere) tasks_->spawn(say(std::move(text)));
 }
 
 /// The first one is passed on; whoever sends a second one does not want to wait.
