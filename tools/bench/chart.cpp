@@ -46,10 +46,10 @@ std::string label(double x, double y, const char* anchor, const std::string& wor
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, words);
 }
 
-using Values = std::function<const std::vector<double>&(const MeasuredCurve&)>;
+using ValuesOfCurve = std::function<const std::vector<double>&(const MeasuredCurve&)>;
 
 /// One picture at that height: lines for powers of ten, sizes below, a curve for each operator.
-std::string draw_picture(const std::vector<MeasuredCurve>& curves, const Values& values,
+std::string draw_picture(const std::vector<MeasuredCurve>& curves, const ValuesOfCurve& values,
                          const std::string& what, double top) {
   Scale sizes;
   Scale scale;
