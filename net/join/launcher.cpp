@@ -71,6 +71,7 @@ std::string start_of(const LaunchStatement& statement) {
 /// has one process on each host is there to start others.
 LaunchStatement inner_of(const LaunchStatement& first, const LaunchStatement& next) {
   const bool is_same = first.rank == next.rank && first.size == next.size;
+  if (is_same && first.local.empty() && !next.local.empty()) return next;  // it says more, as srun of PMI
   if (is_same || first.size <= 1 || next.size <= 1 || is_outermost(*next.launcher)) return first;
   if ((first.local == "1") != (next.local == "1")) return first.local == "1" ? next : first;
   throw Error(
