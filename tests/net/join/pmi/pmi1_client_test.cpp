@@ -23,6 +23,8 @@ using ::cohort::test::error_from;
 using ::cohort::test::kind_of;
 using ::testing::HasSubstr;
 
+using Lines = std::vector<std::pair<std::string, std::string>>;
+
 /// A launcher that expects certain lines, and answers each with one of its own.
 class Transcript {
  public:
@@ -98,12 +100,13 @@ TEST(Pmi1Client, knows_how_long_a_value_may_be) {
 
 TEST(Pmi1Client, ends_where_its_launcher_ends_or_says_nothing) {
   {
-    const Transcript launcher({});
+    const Lines nothing;
+    const Transcript launcher(nothing);
     EXPECT_NE(kind_of(error_from([&] { Pmi1Client client(launcher.channel(), 10s); })), "nothing");
   }
   int ends[2] = {-1, -1};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-  EXPECT_EQ(kind_of(error_from([&] { Pmi1Client client(LineChannel(ends[0]), 50ms); })), "DeadlineExceeded");
+  EXPECT_EQ(kind_of(error_from([&] { Pmi1Client client(LineChannel{ends[0]}, 50ms); })), "DeadlineExceeded");
   ::close(ends[0]);
   ::close(ends[1]);
 }
