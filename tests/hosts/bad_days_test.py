@@ -61,6 +61,7 @@ class Rank:
 
 
 @unittest.skipUnless(can_make_hosts(), "needs root, network namespaces and nft")
+@unittest.skipUnless(pathlib.Path(os.environ.get("PYTHONPATH", ""), "cohort").exists(), "needs the Python package of a build")
 class BadDays(unittest.TestCase):
     def job(self, size, seconds=600, rate=None):
         """Ranks of as many hosts, which have begun."""
