@@ -39,7 +39,7 @@ LAYERS = {
 # The rooms of collectives/, from the lowest up: each may include those before it. What lies at the root is above all;
 # the machines stand on the schedules alone, and nothing of the library on them.
 ROOMS = ("schedules", "memory", "call", "selection", "calibration", "job", "onehost", "p2p", "core")
-PROGRAMS = ("bindings", "tools", "samples")
+PROGRAMS = ("graph", "bindings", "tools", "samples")  # these see public headers only
 FRONTS = ("cohort.h", "asio.h")  # what programs include of the tree's root
 INTERNAL = re.compile(r"engine/(io/uring_driver|loop/inbox)\.h|net/(shm|tcp|verbs|framed)/|collectives/schedules/algorithms/")
 # What no program reads by including <cohort/cohort.h>, however far behind other headers.
@@ -58,7 +58,7 @@ FENCES = (
     (r"openssl/", r"net/auth/"),
     (r"hwy/", r"collectives/memory/reduction/"),
     (r"infiniband/|rdma/", r"net/verbs/"),
-    (r"CLI/|nlohmann/", r"(tools|bench|samples)/|net/join/rank_table\."),
+    (r"CLI/|nlohmann/", r"(tools|bench|samples)/|net/join/rank_table\.|graph/graph_json\."),
     (r"hwloc", r"tools/topo/numa\."),
     (r"benchmark/", r"bench/"),
     (r"mpi\.h|gloo/|oneapi/", r"bench/peers/"),
