@@ -82,7 +82,8 @@ struct Node {
 /// A value: copies share nothing.
 class Graph {
  public:
-  explicit Graph(std::string name = "graph") : name_(std::move(name)) {}
+  Graph() : Graph("graph") {}
+  explicit Graph(std::string name) : name_(std::move(name)) {}
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
