@@ -12,8 +12,8 @@
 namespace cohort::graph {
 namespace {
 
-constexpr std::array<std::string_view, 6> kRoleNames = {"activation", "input", "parameter",
-                                                        "state",      "loss",  "gradient"};
+constexpr std::array<std::string_view, 7> kRoleNames = {"activation", "input",    "parameter", "state",
+                                                        "loss",       "gradient", "offloaded"};
 constexpr std::array<std::string_view, 3> kPhaseNames = {"forward", "backward", "update"};
 constexpr std::array<std::string_view, 2> kKindNames = {"compute", "collective"};
 

@@ -23,8 +23,9 @@ enum class TensorId : std::uint32_t {};
 [[nodiscard]] constexpr std::size_t index_of(NodeId id) noexcept { return static_cast<std::size_t>(id); }
 [[nodiscard]] constexpr std::size_t index_of(TensorId id) noexcept { return static_cast<std::size_t>(id); }
 
-/// What a tensor is to training. Inputs, parameters and state have no producer.
-enum class TensorRole : std::uint8_t { activation, input, parameter, state, loss, gradient };
+/// What a tensor is to training. Inputs, parameters and state have no producer; what is offloaded lies
+/// outside of the memory that is planned.
+enum class TensorRole : std::uint8_t { activation, input, parameter, state, loss, gradient, offloaded };
 
 /// In which part of a step a node runs.
 enum class Phase : std::uint8_t { forward, backward, update };
