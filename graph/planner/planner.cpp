@@ -10,7 +10,7 @@
 namespace cohort::graph {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kUnreached = std::numeric_limits<double>::infinity();
 
 /// From where the bucket that ends at each item begins.
 std::vector<Bucket> buckets_of(const std::vector<std::size_t>& begins) {
@@ -41,9 +41,9 @@ Plan plan(std::vector<Item> items, const Cost& cost, const Limits& limits) {
 Plan plan_any(std::vector<Item> items, const Cost& cost, const Limits& limits) {
   Plan plan{.rule = "optimum", .items = std::move(items)};
   const std::size_t count = plan.items.size();
-  std::vector<double> ends(count + 1, kNever);
+  std::vector<double> ends(count + 1, kUnreached);
   std::vector<std::size_t> begins(count + 1, 0);
-  ends[0] = -kNever;
+  ends[0] = -kUnreached;
   for (std::size_t end = 1; end <= count; ++end) {
     std::uint64_t bytes = 0;
     for (std::size_t first = end; first-- > 0;) {
@@ -53,7 +53,7 @@ Plan plan_any(std::vector<Item> items, const Cost& cost, const Limits& limits) {
       if (limits.bucket_bytes != 0 && size > 1 && bytes > limits.bucket_bytes) break;
       const bool is_full = end == count || size == limits.max_group_size ||
                            (limits.bucket_bytes != 0 && bytes + plan.items[end].bytes > limits.bucket_bytes);
-      if (ends[first] == kNever || (bytes < limits.min_tensor_bytes && !is_full)) continue;
+      if (ends[first] == kUnreached || (bytes < limits.min_tensor_bytes && !is_full)) continue;
       const double one =
           std::max(plan.items[end - 1].ready_us + cost.idle(bytes), ends[first] + cost.queued(bytes));
       if (one < ends[end]) {

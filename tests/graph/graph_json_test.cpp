@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <string>
 
-namespace cohort::graph {
+namespace cohort::graph::graph_json_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -86,4 +86,4 @@ TEST(Drawing, svg_has_a_box_for_each_node_and_escapes_names) {
 }
 
 }  // namespace
-}  // namespace cohort::graph
+}  // namespace cohort::graph::graph_json_test

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace cohort::graph {
+namespace cohort::graph::graph_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -86,4 +86,4 @@ TEST(Dependencies, sorting_moves_only_what_stands_too_early) {
 }
 
 }  // namespace
-}  // namespace cohort::graph
+}  // namespace cohort::graph::graph_test

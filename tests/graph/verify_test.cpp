@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace cohort::graph {
+namespace cohort::graph::verify_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -119,4 +119,4 @@ TEST(Verify, names_a_collective_that_is_none) {
 }
 
 }  // namespace
-}  // namespace cohort::graph
+}  // namespace cohort::graph::verify_test

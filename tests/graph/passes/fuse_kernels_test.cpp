@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace cohort::graph {
+namespace cohort::graph::fuse_kernels_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -78,4 +78,4 @@ TEST(FuseKernels, steps_that_do_not_fit_are_refused) {
 }
 
 }  // namespace
-}  // namespace cohort::graph
+}  // namespace cohort::graph::fuse_kernels_test

@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace cohort::graph {
+namespace cohort::graph::gradients_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -123,4 +123,4 @@ TEST(Gradients, nodes_end_one_behind_the_other) {
 }
 
 }  // namespace
-}  // namespace cohort::graph
+}  // namespace cohort::graph::gradients_test

@@ -10,7 +10,7 @@
 
 #include <string>
 
-namespace cohort::graph {
+namespace cohort::graph::insert_all_reduce_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -240,4 +240,4 @@ TEST(InsertAllReduce, the_same_graph_gives_the_same_plan) {
 }
 
 }  // namespace
-}  // namespace cohort::graph
+}  // namespace cohort::graph::insert_all_reduce_test

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace cohort::graph {
+namespace cohort::graph::memory_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -142,4 +142,4 @@ TEST(SaveMemory, a_budget_that_is_kept_changes_nothing) {
 }
 
 }  // namespace
-}  // namespace cohort::graph
+}  // namespace cohort::graph::memory_test

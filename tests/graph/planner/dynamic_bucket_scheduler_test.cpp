@@ -8,7 +8,7 @@
 
 #include <set>
 
-namespace cohort::graph {
+namespace cohort::graph::dynamic_bucket_scheduler_test {
 namespace {
 
 using Rule = DynamicBucketScheduler::Rule;
@@ -72,4 +72,4 @@ TEST(DynamicBucketScheduler, refuses_a_target_of_nothing) {
 }
 
 }  // namespace
-}  // namespace cohort::graph
+}  // namespace cohort::graph::dynamic_bucket_scheduler_test

@@ -12,7 +12,7 @@
 
 #include <array>
 
-namespace cohort::graph {
+namespace cohort::graph::plan_of_buckets_test {
 namespace {
 
 using test::Random;
@@ -144,4 +144,4 @@ TEST(Explain, has_the_plan_what_was_measured_and_the_bound) {
 }
 
 }  // namespace
-}  // namespace cohort::graph
+}  // namespace cohort::graph::plan_of_buckets_test

@@ -9,7 +9,7 @@
 
 #include <limits>
 
-namespace cohort::graph {
+namespace cohort::graph::planner_test {
 namespace {
 
 using test::Random;
@@ -133,4 +133,4 @@ TEST(Planner, refuses_items_that_are_not_in_order) {
 }
 
 }  // namespace
-}  // namespace cohort::graph
+}  // namespace cohort::graph::planner_test

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/graph/executor/executor.h>
+
+#include <cohort/graph/verify.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <string_view>
+#include <utility>
+
+namespace cohort::graph {
+namespace {
+
+std::uint64_t mixed(std::uint64_t digest, std::string_view text) {
+  for (const char letter : text) digest = (digest ^ static_cast<std::uint8_t>(letter)) * 1099511628211ULL;
+  return (digest ^ text.size()) * 1099511628211ULL;
+}
+
+bool needs_hosts(const Graph& graph) {
+  return std::ranges::any_of(graph.order(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    return node.kind == NodeKind::collective && node.attribute_or<std::string>("group", "world") != "world";
+  });
+}
+
+bool needs_equal_hosts(const Graph& graph) {
+  return std::ranges::any_of(graph.order(), [&](NodeId id) {
+    return graph.node(id).kind == NodeKind::collective &&
+           graph.node(id).attribute_or<std::string>("group", "") == "across_hosts";
+  });
+}
+
+ReduceOp reduction_of(const Node& node) {
+  const std::string name = node.attribute_or<std::string>("reduction", "sum");
+  const auto found = parse_reduce_op(name);
+  if (!found)
+    throw GraphError(ErrorCode::dist_graph_build, "node " + node.name,
+                     fmt::format("{} is no reduction", name), "give sum, avg, max, min or another ReduceOp");
+  return *found;
+}
+
+/// Of a first of two reductions that together average.
+ReduceOp inner(ReduceOp op) { return op == ReduceOp::avg ? ReduceOp::sum : op; }
+
+Combination outer(ReduceOp op, Rank ranks) {
+  return op == ReduceOp::avg ? scaled_sum(1.0 / ranks) : Combination(op);
+}
+
+/// Elements of each rank's share, as equal as can be.
+std::vector<std::size_t> shares_of(std::size_t elements, Rank ranks) {
+  std::vector<std::size_t> counts(ranks);
+  for (Rank rank = 0; rank < ranks; ++rank)
+    counts[rank] = elements * (rank + 1) / ranks - elements * rank / ranks;
+  return counts;
+}
+
+std::span<std::byte> share_of(std::span<std::byte> data, std::size_t element_bytes, Rank rank, Rank ranks) {
+  const std::size_t elements = data.size() / element_bytes;
+  const std::size_t begin = elements * rank / ranks;
+  const std::size_t end = elements * (rank + 1) / ranks;
+  return data.subspan(begin * element_bytes, (end - begin) * element_bytes);
+}
+
+}  // namespace
+
+Executor::Executor(Communicator& communicator, Graph graph, Kernels kernels, ExecutorOptions options)
+    : communicator_(communicator),
+      kernels_(std::move(kernels)),
+      options_(std::move(options)),
+      memory_(communicator),
+      compute_(communicator.engine(), "compute"),
+      communication_(communicator.engine(), "communication") {
+  set_graph(std::move(graph));
+}
+
+void Executor::set_graph(Graph graph) {
+  verify(graph);
+  kernels_.check(graph);
+  memory_.lay_out(graph, options_.memory_budget_bytes);
+  graph_ = std::move(graph);
+  dependencies_.emplace(graph_);
+  while (done_.size() < graph_.node_bound()) done_.emplace_back();
+}
+
+std::uint64_t Executor::digest() const {
+  std::uint64_t digest = 14695981039346656037ULL;
+  for (const NodeId id : graph_.order()) {
+    const Node& node = graph_.node(id);
+    if (node.kind != NodeKind::collective) continue;
+    digest = mixed(digest, node.op);
+    digest = mixed(digest, node.attribute_or<std::string>("group", "world"));
+    digest = mixed(digest, node.attribute_or<std::string>("reduction", ""));
+    for (const TensorId input : node.inputs) {
+      digest = mixed(digest, graph_.tensor(input).name);
+      digest = mixed(digest, fmt::format("{}", graph_.tensor(input).bytes()));
+    }
+  }
+  return digest;
+}
+
+TensorId Executor::id_of(const std::string& name) const {
+  if (const auto found = graph_.find_tensor(name)) return *found;
+  throw GraphError(ErrorCode::dist_graph_build, "tensor " + name,
+                   "the executor's graph has none of that name",
+                   "name a tensor of the graph that runs; fusing removes those between");
+}
+
+Task<> Executor::prepare() {
+  const std::uint64_t mine = digest();
+  std::vector<std::uint64_t> all(communicator_.size());
+  co_await communicator_.all_gather(std::span(&mine, 1), all);
+  const auto other = std::ranges::find_if(all, [&](std::uint64_t one) { return one != all.front(); });
+  if (other != all.end()) {
+    const auto rank = static_cast<Rank>(other - all.begin());
+    throw Error(
+        ErrorKind::Mismatch,
+        fmt::format("graph {}: rank {} has plan {:016x} and rank 0 has {:016x}: all ranks insert the same "
+                    "collectives into the same graph; plan from the same ready times and costs, as "
+                    "share_ready_times() and measure_cost() give them",
+                    graph_.name(), rank, *other, all.front()))
+        .with_culprit(rank);
+  }
+  if (needs_hosts(graph_) && !groups_.host) co_await groups_.open(communicator_);
+  if (needs_equal_hosts(graph_) && !groups_.across_hosts)
+    throw GraphError(ErrorCode::dist_graph_build, "graph " + graph_.name(),
+                     "its gradients are to be reduced in shares, and hosts have different numbers of ranks",
+                     "take form leader or flat");
+}
+
+Task<Timeline> Executor::run_step() {
+  timeline_ = {};
+  step_began_ = communicator_.engine().now();
+  for (const NodeId id : graph_.order()) enqueue(id);
+  std::exception_ptr failure;
+  try {
+    co_await compute_.synchronize();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (failure) communication_.cancel();
+  try {
+    co_await communication_.synchronize();
+  } catch (...) {
+    if (!failure) failure = std::current_exception();
+  }
+  if (failure) std::rethrow_exception(failure);
+  std::ranges::stable_sort(timeline_.spans, {}, &Span::begin_us);
+  co_return std::move(timeline_);
+}
+
+void Executor::enqueue(NodeId id) {
+  const bool is_collective = graph_.node(id).kind == NodeKind::collective;
+  Stream& stream = is_collective ? communication_ : compute_;
+  for (const NodeId before : dependencies_->predecessors(id))
+    if (graph_.node(before).kind != graph_.node(id).kind) stream.wait(done_[index_of(before)]);
+  stream.enqueue(is_collective ? communicate(id) : compute(id));
+  const bool is_awaited = std::ranges::any_of(dependencies_->successors(id), [&](NodeId next) {
+    return graph_.node(next).kind != graph_.node(id).kind;
+  });
+  if (is_awaited) stream.record(done_[index_of(id)]);
+}
+
+void Executor::note(NodeId id, TimePoint begin) {
+  timeline_.spans.push_back({.node = id,
+                             .kind = graph_.node(id).kind,
+                             .begin_us = in_microseconds(begin - step_began_),
+                             .end_us = in_microseconds(communicator_.engine().now() - step_began_)});
+}
+
+Task<> Executor::compute(NodeId id) {
+  Engine& engine = communicator_.engine();
+  const Node& node = graph_.node(id);
+  const NodeCall call(graph_, node, memory_);
+  const TimePoint begin = engine.now();
+  if (node.op == "split" || node.op == "join") {
+    // Views: the memory is the same.
+  } else if (const AsyncKernel* const waits = kernels_.find_async(node.op)) {
+    Task<> task = (*waits)(call);
+    co_await task;
+  } else {
+    const Kernel* const kernel = kernels_.find(node.op);
+    const auto work = [&] { kernel != nullptr ? (*kernel)(call) : kernels_.run_fused(call); };
+    auto job = engine.offload(std::cref(work));
+    co_await job;
+  }
+  note(id, begin);
+}
+
+Task<> Executor::communicate(NodeId id) {
+  const Node& node = graph_.node(id);
+  const TimePoint begin = communicator_.engine().now();
+  const std::span<std::byte> first = memory_.bytes(node.inputs.front());
+  std::size_t bytes = 0;
+  for (const TensorId input : node.inputs) bytes += memory_.bytes(input).size();
+  const DataType type = graph_.tensor(node.inputs.front()).type;
+  const std::string group = node.attribute_or<std::string>("group", "world");
+  const std::span<std::byte> data(first.data(), bytes);
+  if (group == "world")
+    co_await reduce(node, type, data);
+  else if (node.attribute_or<std::string>("form", "") == "leader")
+    co_await reduce_at_leader(node, type, data);
+  else
+    co_await reduce_shares(node, type, data);
+  note(id, begin);
+}
+
+Task<> Executor::reduce(const Node& node, DataType type, std::span<std::byte> data) {
+  if (options_.reduces && options_.reduces(node)) {
+    const BucketCall call{.communicator = communicator_, .node = node, .type = type, .data = data};
+    Task<> task = options_.reduction(call);
+    co_await task;
+    co_return;
+  }
+  const Combination op = reduction_of(node);
+  co_await communicator_.all_reduce(type, data, data, op);
+}
+
+Task<> Executor::reduce_shares(const Node& node, DataType type, std::span<std::byte> data) {
+  Communicator& host = *groups_.host;
+  const std::size_t element = size_bytes(type);
+  const std::vector<std::size_t> counts = shares_of(data.size() / element, host.size());
+  const std::span<std::byte> mine = share_of(data, element, host.rank(), host.size());
+  if (node.op == "reduce_scatter") {
+    const Combination op = inner(reduction_of(node));
+    co_await host.reduce_scatter_v(type, data, mine, counts, op);
+  } else if (node.op == "all_reduce") {
+    const Combination op = outer(reduction_of(node), communicator_.size());
+    co_await groups_.across_hosts->all_reduce(type, mine, mine, op);
+  } else {
+    co_await host.all_gather_v(type, mine, data, counts);
+  }
+}
+
+Task<> Executor::reduce_at_leader(const Node& node, DataType type, std::span<std::byte> data) {
+  Communicator& host = *groups_.host;
+  if (node.op == "reduce") {
+    const Combination op = inner(reduction_of(node));
+    co_await host.reduce(type, data, data, op, 0);
+  } else if (node.op == "broadcast") {
+    co_await host.broadcast(type, data, 0);
+  } else if (groups_.leaders) {
+    const Combination op = outer(reduction_of(node), communicator_.size());
+    co_await groups_.leaders->all_reduce(type, data, data, op);
+  }
+}
+
+}  // namespace cohort::graph
