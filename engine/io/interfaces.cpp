@@ -112,8 +112,9 @@ InterfaceChoice InterfaceChoice::parse(std::string_view text, std::string_view s
   std::string_view rest = text;
   choice.is_exclusion_ = rest.starts_with('^');
   if (choice.is_exclusion_) rest.remove_prefix(1);
-  while (!rest.empty() || choice.is_any()) {
+  for (bool has_more = true; has_more;) {
     const std::string_view item = rest.substr(0, rest.find(','));
+    has_more = item.size() < rest.size();
     rest.remove_prefix(std::min(item.size() + 1, rest.size()));
     if (item.empty()) refuse("a name is missing");
     if (item.starts_with('^')) refuse("^ stands once, before the first name");
