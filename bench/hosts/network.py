@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts for tests and measurements: network namespaces at a switch, each with a host name of its own.
+"""Hosts for measurements: network namespaces with names, since launchers of others find them by these, at one switch.
 
 Needs root. Everything, the switch too, lies in namespaces whose names begin with the prefix, so that the network of the
 machine is not touched; all of it ends with the block that manages it.
@@ -7,17 +7,13 @@ machine is not touched; all of it ends with the block that manages it.
 
 import os
 import pathlib
-import re
-import shutil
 import subprocess
 
 SUBNET = "10.231.78"
 
 
 def can_make_hosts():
-    if os.geteuid() != 0 or shutil.which("nft") is None:
-        return False
-    return subprocess.run(["unshare", "--net", "--uts", "ip", "link"], capture_output=True).returncode == 0
+    return os.geteuid() == 0 and subprocess.run(["unshare", "--net", "--uts", "ip", "link"], capture_output=True).returncode == 0
 
 
 class Hosts:
@@ -37,44 +33,6 @@ class Hosts:
         """What to start so that argv runs there."""
         name = f'hostname host{host}; exec "$@"'
         return ["ip", "netns", "exec", self.name(host), "unshare", "--uts", "sh", "-c", name, "sh", *argv]
-
-    def cut(self, host):
-        """Pulls its cable."""
-        self._at_switch("ip", "link", "set", f"port{host}", "down")
-
-    def heal(self, host):
-        self._at_switch("ip", "link", "set", f"port{host}", "up")
-
-    def limit(self, host, rate):
-        """Of its link, both ways."""
-        limit = ["root", "tbf", "rate", rate, "burst", "128kb", "latency", "50ms"]
-        _run("ip", "netns", "exec", self.name(host), "tc", "qdisc", "replace", "dev", "eth0", *limit)
-        self._at_switch("tc", "qdisc", "replace", "dev", f"port{host}", *limit)
-
-    def drop(self, source, target):
-        """The switch loses what goes from one host to another; neither of them is told."""
-        self._filter(f"ip saddr {self.address(source)} ip daddr {self.address(target)} drop")
-
-    def lose(self, percent):
-        """The switch loses that part of all packets."""
-        self._filter(f"meta protocol ip numgen random mod 1000 < {round(10 * percent)} drop")
-
-    def reset(self, host):
-        """Ends the connection on which a host has sent most, as a firewall does that forgets it."""
-        here = ["ip", "netns", "exec", self.name(host)]
-        lines = _run(*here, "ss", "-tniHO").splitlines()
-        sent = {line: int(found.group(1)) for line in lines if (found := re.search(r"bytes_acked:(\d+)", line))}
-        local, remote = max(sent, key=sent.get).split()[3:5]
-        ports = f"tcp sport {local.rsplit(':', 1)[1]} tcp dport {remote.rsplit(':', 1)[1]}"
-        _run(*here, "nft", "add", "table", "inet", "faults")
-        _run(*here, "nft", "add", "chain", "inet", "faults", "out", "{ type filter hook output priority 0; }")
-        _run(*here, "nft", "add", "rule", "inet", "faults", "out", f"{ports} reject with tcp reset")
-
-    def _filter(self, rule):
-        table = ["nft", "add", "table", "bridge", "faults"]
-        chain = ["nft", "add", "chain", "bridge", "faults", "links", "{ type filter hook forward priority 0; }"]
-        for argv in (table, chain, ["nft", "add", "rule", "bridge", "faults", "links", rule]):
-            self._at_switch(*argv)
 
     def __enter__(self):
         try:
@@ -104,7 +62,9 @@ class Hosts:
         _run(*here, "ip", "address", "add", f"{self.address(host)}/24", "dev", "eth0")
         _run(*here, "ip", "link", "set", "eth0", "up")
         if self._rate:
-            self.limit(host, self._rate)
+            limit = ["root", "tbf", "rate", self._rate, "burst", "128kb", "latency", "50ms"]
+            _run(*here, "tc", "qdisc", "replace", "dev", "eth0", *limit)
+            self._at_switch("tc", "qdisc", "replace", "dev", port, *limit)
 
     def _at_switch(self, *argv):
         _run("ip", "netns", "exec", self._switch, *argv)
@@ -118,5 +78,4 @@ class Hosts:
 def _run(*argv):
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode != 0:
-        raise SystemExit(f"{' '.join(argv)}: {done.stderr.strip()}")
-    return done.stdout
+        raise SystemExit(f"bench hosts: {' '.join(argv)}: {done.stderr.strip()}")

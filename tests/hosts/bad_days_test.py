@@ -9,13 +9,12 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "bench"))
-from hosts.network import Hosts, can_make_hosts  # noqa: E402
+sys.path.insert(0, str(HERE))
+import faults  # noqa: E402
 
 HOST_TIMEOUT_S = 3
 PATIENCE_S = 120  # however slow the machine is
@@ -23,12 +22,11 @@ PATIENCE_S = 120  # however slow the machine is
 
 class Rank:
     def __init__(self, hosts, rank, size, seconds, secret):
-        environment = {"COHORT_RANK": rank, "COHORT_SIZE": size, "COHORT_ADDR": f"{hosts.address(0)}:29400",
-                       "COHORT_SECRET_FILE": secret, "COHORT_HOST_ID": f"host{rank}",
-                       "COHORT_HOST_TIMEOUT": HOST_TIMEOUT_S, "PYTHONPATH": os.environ["PYTHONPATH"]}
+        environment = {"COHORT_RANK": rank, "COHORT_SIZE": size, "COHORT_ADDR": f"{hosts.address(1)}:29400",
+                       "COHORT_SECRET": secret, "COHORT_HOST_TIMEOUT": HOST_TIMEOUT_S}
         argv = ["env", *(f"{name}={value}" for name, value in environment.items()), "/usr/bin/python3",
-                str(HERE / "steps.py"), str(seconds)]
-        self.process = subprocess.Popen(hosts.inside(rank, argv), stdout=subprocess.PIPE)
+                HERE / "steps.py", seconds]
+        self.process = hosts.start(rank + 1, *argv, stdout=subprocess.PIPE)
         self.end = None
         self._pending = b""
 
@@ -60,21 +58,21 @@ class Rank:
         self.process.wait()
 
 
-@unittest.skipUnless(can_make_hosts(), "needs root, network namespaces and nft")
 @unittest.skipUnless(pathlib.Path(os.environ.get("PYTHONPATH", ""), "cohort").exists(), "needs the Python package of a build")
 class BadDays(unittest.TestCase):
+    """Rank r lives on host r + 1."""
+
+    @classmethod
+    def setUpClass(cls):
+        faults.require()
+
     def job(self, size, seconds=600, rate=None):
         """Ranks of as many hosts, which have begun."""
-        self.hosts = self.enterContext(Hosts(size, rate))
-        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        secret = folder / "secret"
-        secret.touch(mode=0o600)
-        secret.write_text(secrets.token_hex(32))
+        self.hosts = self.enterContext(faults.FaultyHosts(size))
+        for host in range(1, size + 1) if rate else ():
+            self.hosts.limit(host, rate)
+        secret = secrets.token_hex(32)
         ranks = [Rank(self.hosts, rank, size, seconds, secret) for rank in range(size)]
-        for rank in ranks:
-            self.addCleanup(rank.process.stdout.close)
-            self.addCleanup(rank.process.wait)
-            self.addCleanup(rank.process.kill)
         for rank in ranks:
             rank.wait_for_steps(3)
         return ranks
@@ -86,41 +84,41 @@ class BadDays(unittest.TestCase):
 
     def test_a_host_that_is_cut_off_is_named_by_the_others_and_by_itself(self):
         ranks = self.job(3)
-        self.hosts.cut(2)
+        self.hosts.cut(3)
         self.assertEqual(self.ends(ranks), [("PeerDied", 2), ("PeerDied", 2), ("LinkFault", 2)])
         self.assertIn("nothing comes from the host of rank 2", ranks[0].end["message"])
         self.assertIn("has lost its network", ranks[2].end["message"])
 
     def test_of_two_hosts_both_are_told_the_same(self):
         ranks = self.job(2)
-        self.hosts.cut(0)
+        self.hosts.cut(1)
         self.assertEqual(self.ends(ranks), [("LinkFault", 1), ("LinkFault", 1)])
         self.assertIn("one of them is down, or the network between them", ranks[0].end["message"])
 
     def test_where_one_direction_between_two_hosts_is_lost_nobody_is_said_to_be_dead(self):
         ranks = self.job(3)
-        self.hosts.drop(1, 2)
+        self.hosts.drop(2, 3)
         self.assertEqual(self.ends(ranks), [("LinkFault", 2)] * 3)
         self.assertIn("rank 1 ", ranks[0].end["message"])
 
     def test_a_network_that_stays_away_is_told_to_all(self):
         ranks = self.job(3)
-        for host in range(3):
+        for host in (1, 2, 3):
             self.hosts.cut(host)
         self.assertEqual(self.ends(ranks), [("LinkFault", rank) for rank in range(3)])
 
     def test_a_switch_that_starts_again_is_waited_for(self):
         ranks = self.job(3, seconds=6)
-        for host in range(3):
+        for host in (1, 2, 3):
             self.hosts.cut(host)
         time.sleep(HOST_TIMEOUT_S / 3)
-        for host in range(3):
+        for host in (1, 2, 3):
             self.hosts.heal(host)
         self.assertEqual(self.ends(ranks), [("ok", None)] * 3)
 
     def test_a_connection_that_is_reset_is_a_fault_between_two(self):
         ranks = self.job(3)
-        self.hosts.reset(1)
+        self.hosts.reset(2)
         ends = self.ends(ranks)
         self.assertEqual(len(set(ends)), 1, ends)
         self.assertEqual(ends[0][0], "LinkFault")
@@ -132,7 +130,7 @@ class BadDays(unittest.TestCase):
 
     def test_a_slow_host_is_waited_for(self):
         ranks = self.job(3, seconds=5, rate="200mbit")
-        self.hosts.limit(1, "20mbit")
+        self.hosts.limit(2, "20mbit")
         self.assertEqual(self.ends(ranks), [("ok", None)] * 3)
 
     def test_a_rank_that_is_killed_is_named(self):
