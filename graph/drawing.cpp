@@ -83,7 +83,8 @@ std::string_view colour_of(const Node& node) {
 }
 
 std::string shortened(const std::string& name) {
-  return name.size() <= kMostLetters ? name : name.substr(0, kMostLetters - 2) + "..";
+  if (name.size() <= kMostLetters) return name;
+  return fmt::format("{}..", std::string_view(name).substr(0, kMostLetters - 2));
 }
 
 std::string box(const Graph& graph, const Node& node, const Place& place) {

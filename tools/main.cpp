@@ -5,6 +5,7 @@
 #include <cohort/tools/check_command.h>
 #include <cohort/tools/doctor_command.h>
 #include <cohort/tools/explain_command.h>
+#include <cohort/tools/graph_command.h>
 #include <cohort/tools/run_command.h>
 #include <cohort/tools/sim_command.h>
 #include <cohort/tools/soak_command.h>
@@ -20,7 +21,7 @@ int main(int argc, char** argv) {
   };
   return cohort::run_application(
       {cohort::add_run_command, add_bench, cohort::add_check_command, cohort::add_sim_command,
-       cohort::add_explain_command, cohort::add_soak_command, cohort::add_topo_command,
-       cohort::add_doctor_command},
+       cohort::add_explain_command, cohort::add_graph_command, cohort::add_soak_command,
+       cohort::add_topo_command, cohort::add_doctor_command},
       argc, argv);
 }

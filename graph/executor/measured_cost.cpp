@@ -2,6 +2,7 @@
 #include <cohort/graph/executor/measured_cost.h>
 
 #include <cohort/collectives/selection/explanation.h>
+#include <cohort/graph/timeline/median.h>
 #include <cohort/streams/stream.h>
 
 #include <algorithm>
@@ -9,12 +10,6 @@
 
 namespace cohort::graph {
 namespace {
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 /// So many all_reduces in a row, from when all ranks are there until they are over.
 Task<double> time_of(Communicator& communicator, DataType type, std::span<std::byte> data, unsigned count) {

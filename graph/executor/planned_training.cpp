@@ -3,6 +3,7 @@
 
 #include <cohort/graph/planner/explain.h>
 #include <cohort/graph/planner/rules.h>
+#include <cohort/graph/timeline/median.h>
 
 #include <algorithm>
 #include <cmath>
@@ -21,13 +22,6 @@ std::vector<std::string> names_of(const Plan& plan) {
   for (const Item& item : plan.items)
     if (item.offset == 0) names.push_back(item.name);
   return names;
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cohort/graph/executor/ready_times.h>
 
 #include <cohort/graph/dependencies.h>
+#include <cohort/graph/timeline/median.h>
 
 #include <algorithm>
 #include <span>
@@ -20,12 +21,7 @@ void ReadyTimes::add(const Graph& graph, const Timeline& step) {
 
 std::map<std::string, double> ReadyTimes::medians() const {
   std::map<std::string, double> medians;
-  for (const auto& [name, samples] : samples_) {
-    std::vector<double> sorted = samples;
-    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-    std::ranges::nth_element(sorted, middle);
-    medians[name] = *middle;
-  }
+  for (const auto& [name, samples] : samples_) medians[name] = median(samples);
   return medians;
 }
 

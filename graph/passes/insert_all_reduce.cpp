@@ -196,7 +196,8 @@ class Inserter {
                         .reduction = options_.reduction,
                         .bucket = static_cast<std::int64_t>(index),
                         .priority = static_cast<std::int64_t>(result_.graph.order().size())};
-    if (options_.strategy == Strategy::hierarchical && spec.form == Form::flat) spec.form = Form::shares;
+    if (options_.strategy == Strategy::hierarchical && spec.form == ReduceForm::flat)
+      spec.form = ReduceForm::shares;
     for (std::size_t i = bucket.first; i < bucket.end; ++i)
       spec.priority = std::min(spec.priority, first_use(result_.graph, dependencies,
                                                         by_name.at(result_.plan.items[i].name).parameter));

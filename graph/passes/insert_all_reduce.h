@@ -17,7 +17,7 @@ namespace cohort::graph {
 enum class Strategy : std::uint8_t {
   synchronous,                    ///< after backward
   compute_communication_overlap,  ///< as soon as a bucket within the limits is full
-  hierarchical,   ///< the same, host by host first: Form::shares, or leader where that is asked for
+  hierarchical,   ///< the same, host by host first: ReduceForm::shares, or leader where that is asked for
   smart_overlap,  ///< as the planner finds best
 };
 
@@ -26,9 +26,9 @@ enum class Strategy : std::uint8_t {
 
 struct InsertOptions {
   Strategy strategy = Strategy::smart_overlap;
-  Limits limits{};                ///< bucket_size, min_tensor_size, max_group_size
-  std::uint64_t split_bytes = 0;  ///< gradients of more bytes are cut; 0: none are
-  Form form = Form::flat;         ///< hierarchical takes shares for flat
+  Limits limits{};                     ///< bucket_size, min_tensor_size, max_group_size
+  std::uint64_t split_bytes = 0;       ///< gradients of more bytes are cut; 0: none are
+  ReduceForm form = ReduceForm::flat;  ///< hierarchical takes shares for flat
   ReduceOp reduction = ReduceOp::avg;
   Cost cost = Cost::of(LinearCost{});  ///< of reducing so many bytes, in this form
   /// By the name of a gradient's tensor: when it is ready on the last rank, as measured. What is not there is

@@ -18,7 +18,7 @@ struct Part {
   bool reduces;
 };
 
-std::span<const Part> parts_of(Form form) {
+std::span<const Part> parts_of(ReduceForm form) {
   static constexpr std::array<Part, 1> kFlat = {{{"all_reduce", "world", true}}};
   static constexpr std::array<Part, 3> kShares = {{{"reduce_scatter", "host", true},
                                                    {"all_reduce", "across_hosts", true},
@@ -26,9 +26,9 @@ std::span<const Part> parts_of(Form form) {
   static constexpr std::array<Part, 3> kLeader = {
       {{"reduce", "host", true}, {"all_reduce", "leaders", true}, {"broadcast", "host", false}}};
   switch (form) {
-    case Form::flat: return kFlat;
-    case Form::shares: return kShares;
-    case Form::leader: return kLeader;
+    case ReduceForm::flat: return kFlat;
+    case ReduceForm::shares: return kShares;
+    case ReduceForm::leader: return kLeader;
   }
   return kFlat;
 }
@@ -41,11 +41,11 @@ std::size_t position_of(const Graph& graph, NodeId node) {
 
 }  // namespace
 
-std::string_view to_string(Form form) noexcept {
+std::string_view to_string(ReduceForm form) noexcept {
   switch (form) {
-    case Form::flat: return "flat";
-    case Form::shares: return "shares";
-    case Form::leader: return "leader";
+    case ReduceForm::flat: return "flat";
+    case ReduceForm::shares: return "shares";
+    case ReduceForm::leader: return "leader";
   }
   return "unknown";
 }

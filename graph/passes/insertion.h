@@ -13,18 +13,18 @@
 namespace cohort::graph {
 
 /// How a bucket is reduced.
-enum class Form : std::uint8_t {
+enum class ReduceForm : std::uint8_t {
   flat,    ///< one all_reduce of all ranks
   shares,  ///< reduce_scatter inside of a host, all_reduce of shares between hosts, all_gather inside
   leader,  ///< reduce to a rank of each host, all_reduce between these, broadcast inside
 };
 
-[[nodiscard]] std::string_view to_string(Form form) noexcept;
+[[nodiscard]] std::string_view to_string(ReduceForm form) noexcept;
 
 /// What a collective is made with.
 struct CollectiveSpec {
   std::string name;  ///< wanted
-  Form form = Form::flat;
+  ReduceForm form = ReduceForm::flat;
   ReduceOp reduction = ReduceOp::avg;
   std::int64_t bucket = 0;
   std::int64_t priority = 0;  ///< of its first use in the next forward: the lower, the earlier

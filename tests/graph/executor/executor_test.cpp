@@ -78,7 +78,7 @@ TEST(Executor, every_strategy_gives_the_same_parameters) {
 }
 
 TEST(Executor, hosts_first_by_shares_and_by_leaders) {
-  for (const Form form : {Form::shares, Form::leader})
+  for (const ReduceForm form : {ReduceForm::shares, ReduceForm::leader})
     for (const ReduceOp reduction : {ReduceOp::avg, ReduceOp::sum}) {
       InsertOptions options;
       options.strategy = Strategy::hierarchical;

@@ -69,8 +69,10 @@ TEST(CreateAllReduce, has_an_output_for_each_input_and_says_what_it_is) {
 TEST(CreateAllReduce, forms_of_hosts_are_three_collectives) {
   Graph graph = test::chain_of_equal(1, 4, 1);
   const std::vector<TensorId> tensors = {*graph.find_tensor("g0")};
-  const std::vector<Node> shares = create_all_reduce(graph, tensors, {.name = "r", .form = Form::shares});
-  const std::vector<Node> leader = create_all_reduce(graph, tensors, {.name = "l", .form = Form::leader});
+  const std::vector<Node> shares =
+      create_all_reduce(graph, tensors, {.name = "r", .form = ReduceForm::shares});
+  const std::vector<Node> leader =
+      create_all_reduce(graph, tensors, {.name = "l", .form = ReduceForm::leader});
   std::vector<std::string> ops;
   for (const auto* nodes : {&shares, &leader})
     for (const Node& node : *nodes)
@@ -161,7 +163,7 @@ TEST(InsertAllReduce, hierarchical_goes_host_by_host) {
   EXPECT_THAT(names_of(made.graph, made.graph.node(*made.graph.find_node("update0")).inputs),
               ElementsAre("w0", "g0.reduced"));
   InsertOptions leader = with(Strategy::hierarchical);
-  leader.form = Form::leader;
+  leader.form = ReduceForm::leader;
   EXPECT_EQ(collectives_of(insert_all_reduce(test::chain_of_equal(1, 4, 1), leader).graph)[0]->op, "reduce");
 }
 
