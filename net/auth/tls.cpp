@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <climits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace cohort {
@@ -170,17 +171,21 @@ class TlsSession final : public SocketProtection {
   Wire wire_;
   const Secret* key_;
   std::unique_ptr<SSL, Free> session_;
+  std::optional<int> end_;     ///< what the last call to OpenSSL that may be made has said
   std::size_t under_way_ = 0;  ///< bytes of a record that the network has not all taken
   std::uint64_t records_ = 0;  ///< since the key was made
   bool is_drained_ = false;
 };
 
+/// OpenSSL says once what has ended a session.
 int TlsSession::failure(int result) noexcept {
   const int kind = SSL_get_error(session_.get(), result);
   if (kind == SSL_ERROR_WANT_READ || kind == SSL_ERROR_WANT_WRITE) return -EAGAIN;
-  if (kind == SSL_ERROR_ZERO_RETURN) return 0;
-  if (kind == SSL_ERROR_SYSCALL) return errno == 0 ? 0 : -errno;
-  return -EBADMSG;
+  if (kind == SSL_ERROR_ZERO_RETURN)
+    end_ = 0;
+  else
+    end_ = kind == SSL_ERROR_SYSCALL ? -errno : -EBADMSG;
+  return *end_;
 }
 
 /// As many bytes as went into it, when the network has all of it.
@@ -201,6 +206,7 @@ int TlsSession::send_record(std::span<const std::byte> bytes) noexcept {
 }
 
 int TlsSession::send(std::span<const std::byte> first, std::span<const std::byte> second) noexcept {
+  if (end_) return *end_ == 0 ? -EPIPE : *end_;
   const std::size_t most = std::min<std::size_t>(first.size() + second.size(), INT_MAX - kRecord);
   std::array<std::byte, kRecord> both;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled as needed
   std::size_t done = 0;
@@ -224,6 +230,7 @@ int TlsSession::send(std::span<const std::byte> first, std::span<const std::byte
 }
 
 int TlsSession::receive(std::span<std::byte> into) noexcept {
+  if (end_) return *end_;
   const std::size_t most = std::min<std::size_t>(into.size(), INT_MAX);
   std::size_t done = 0;
   is_drained_ = false;

@@ -105,7 +105,8 @@ TEST(Text, names_what_is_in_the_headers) {
 TEST(Text, lists_the_variables_of_launchers_that_are_read) {
   const std::filesystem::path root = COHORT_TEST_SOURCE_DIR;
   const std::string text = read(root / "docs/operate/environment.md");
-  const std::string source = read(root / "net/join/launcher.cpp");
+  const std::string source =
+      read(root / "net/join/launcher.cpp") + read(root / "net/join/launcher_table.cpp");
   const std::regex literal("\"(RANK|(?!COHORT_)[A-Z]+_[A-Za-z_]+)\"");
   std::size_t names = 0;
   for (std::sregex_iterator at(source.begin(), source.end(), literal), end; at != end; ++at, ++names)

@@ -27,7 +27,8 @@ class Options(ctypes.Structure):
     _fields_ = [("bytes", ctypes.c_size_t), ("rank", ctypes.c_uint32), ("size", ctypes.c_uint32),
                 ("name", ctypes.c_char_p), ("address", ctypes.c_char_p), ("job", ctypes.c_char_p),
                 ("transport", ctypes.c_char_p), ("algorithm", ctypes.c_char_p), ("timeout_ns", ctypes.c_int64),
-                ("join_timeout_ns", ctypes.c_int64), ("buffer_bytes", ctypes.c_uint64), ("heap_bytes", ctypes.c_uint64)]
+                ("join_timeout_ns", ctypes.c_int64), ("buffer_bytes", ctypes.c_uint64), ("heap_bytes", ctypes.c_uint64),
+                ("root_info", ctypes.c_void_p)]
 
 
 def load():

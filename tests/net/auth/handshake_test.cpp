@@ -309,14 +309,14 @@ TEST(Handshake, another_version_is_told_at_both_ends_with_both_numbers) {
   Challenge notice{};
   wire.on_challenge = [&](Challenge& challenge) {
     notice = challenge;
-    challenge[8] = std::byte{4};
+    challenge[8] = std::byte{9};
   };
   const Outcome outcome = wire.run();
   expect_refused(outcome.server, RefusalReason::version, false);
-  EXPECT_THAT(outcome.server->text, AllOf(HasSubstr("version 7"), HasSubstr("this process version 3")));
+  EXPECT_THAT(outcome.server->text, AllOf(HasSubstr("version 7"), HasSubstr("this process version 4")));
   EXPECT_EQ(notice, encode_version_notice());
   expect_refused(outcome.client, RefusalReason::version, false);
-  EXPECT_THAT(outcome.client->text, AllOf(HasSubstr("version 4"), HasSubstr("this process version 3")));
+  EXPECT_THAT(outcome.client->text, AllOf(HasSubstr("version 9"), HasSubstr("this process version 4")));
   EXPECT_EQ(outcome.client->to_error().kind(), ErrorKind::Mismatch);
 }
 

@@ -89,7 +89,7 @@ TEST(SoakBeside, groups_and_messages_do_well_and_repeat) {
 
 TEST(SoakBeside, a_message_that_loses_a_byte_on_its_way_is_found) {
   int found = 0;
-  for (std::uint64_t step = 10; step < 40; step += 2) {
+  for (std::uint64_t step = 10; step < 400; step += 5) {
     Job job = job_with_messages();
     job.communicators[0].calls.resize(1);
     job.world.dropped = {{.from = 1, .to = 0, .step = step}};

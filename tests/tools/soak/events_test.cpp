@@ -234,7 +234,7 @@ TEST(SoakTopology, gives_its_faults_to_every_job) {
 
 TEST(SoakTopology, finds_a_fault_of_the_file_that_is_waited_out_for_too_long) {
   const sim::Topology topology =
-      sim::parse_topology(R"({"faults": {"lost_links": [{"from": 1, "to": 0, "step": 20}]}})", "t.json");
+      sim::parse_topology(R"({"faults": {"lost_links": [{"from": 1, "to": 0, "step": 120}]}})", "t.json");
   SoakOptions options;
   options.topology = topology;
   options.jobs = 30;

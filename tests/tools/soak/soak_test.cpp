@@ -23,11 +23,16 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 /// A plain one, and what rank 1 sends during the calls is lost.
+/// Of a message amid the calls, which come after some hundred of joining.
 Job job_with_lost_link() {
-  Job job = plain_job(1);
-  job.communicators[0].calls.resize(20, job.communicators[0].calls[0]);
-  job.world.lost = {{.from = 1, .to = 0, .step = 20}};
-  return job;
+  for (std::uint64_t step = 20; step < 2000; step += 5) {
+    Job job = plain_job(1);
+    job.communicators[0].calls.resize(20, job.communicators[0].calls[0]);
+    job.world.lost = {{.from = 1, .to = 0, .step = step}};
+    if (run_job(job).has_failed) return job;
+  }
+  ADD_FAILURE() << "no message is one of a call";
+  return plain_job(1);
 }
 
 TEST(Soak, a_plain_job_does_well_and_repeats_to_the_last_event) {
