@@ -207,8 +207,14 @@ Task<> Executor::communicate(NodeId id) {
 }
 
 Task<> Executor::reduce(const Node& node, DataType type, std::span<std::byte> data) {
-  if (options_.reduces && options_.reduces(node)) {
-    const BucketCall call{.communicator = communicator_, .node = node, .type = type, .data = data};
+  if (options_.reduces && options_.reduces(node, type)) {
+    std::string gradients = graph_.tensor(node.inputs.front()).name + "..";
+    gradients += graph_.tensor(node.inputs.back()).name;
+    const BucketCall call{.communicator = communicator_,
+                          .node = node,
+                          .gradients = std::move(gradients),
+                          .type = type,
+                          .data = data};
     Task<> task = options_.reduction(call);
     co_await task;
     co_return;

@@ -22,11 +22,12 @@ namespace cohort::graph {
 struct BucketCall {
   Communicator& communicator;
   const Node& node;
+  std::string gradients;  ///< "first..last" by name: what its residuals are kept by, whatever the plan
   DataType type;
   std::span<std::byte> data;  ///< all gradients of the bucket, reduced in place
 };
 /// Whether it reduces that bucket: false leaves it to the executor. The same on all ranks.
-using BucketReducer = std::function<bool(const Node&)>;
+using BucketReducer = std::function<bool(const Node&, DataType)>;
 using BucketReduction = std::function<Task<>(const BucketCall&)>;
 
 struct ExecutorOptions {

@@ -81,6 +81,7 @@ class Inserter {
     std::map<std::string, Gradient> by_name;
     for (const Gradient& gradient : gradients)
       by_name.emplace(result_.graph.tensor(gradient.parts.front()).name, gradient);
+    order_updates(by_name);
     place(by_name);
     insert_buckets(by_name);
     for (const auto& [gradient, results] : results_of_pieces_) join_pieces(result_.graph, gradient, results);
@@ -95,6 +96,14 @@ class Inserter {
                                               result_.graph.tensor(gradient.parts.front()).name,
                                               result_.graph.tensor(gradient.parameter).name,
                                               result_.graph.tensor(gradient.parts.front()).bytes()));
+  }
+
+  void order_updates(const std::map<std::string, Gradient>& by_name) {
+    std::map<TensorId, std::size_t> bucket_of;
+    for (std::size_t i = 0; i < result_.plan.buckets.size(); ++i)
+      for (std::size_t item = result_.plan.buckets[i].first; item < result_.plan.buckets[i].end; ++item)
+        bucket_of[by_name.at(result_.plan.items[item].name).parts.front()] = i;
+    result_.graph = with_updates_as_reduced(std::move(result_.graph), bucket_of);
   }
 
   /// The tensor of each item: a gradient, or one of its pieces.

@@ -125,6 +125,27 @@ Graph with_updates_last(Graph graph) {
   return graph;
 }
 
+Graph with_updates_as_reduced(Graph graph, const std::map<TensorId, std::size_t>& place) {
+  const Dependencies dependencies(graph);
+  std::vector<std::size_t> last(graph.node_bound(), 0);  // place that each node waits for
+  std::vector<NodeId> order(graph.order().begin(), graph.order().end());
+  std::size_t first_update = order.size();
+  while (first_update > 0 && graph.node(order[first_update - 1]).phase == Phase::update) --first_update;
+  for (std::size_t i = first_update; i < order.size(); ++i) {
+    std::size_t& latest = last[index_of(order[i])];
+    for (const NodeId before : dependencies.predecessors(order[i]))
+      if (dependencies.position(before) >= first_update) latest = std::max(latest, last[index_of(before)]);
+    for (const TensorId input : graph.node(order[i]).inputs)
+      if (const auto found = place.find(input); found != place.end())
+        latest = std::max(latest, found->second);
+  }
+  const auto updates = order.begin() + static_cast<std::ptrdiff_t>(first_update);
+  std::stable_sort(updates, order.end(),
+                   [&](NodeId one, NodeId other) { return last[index_of(one)] < last[index_of(other)]; });
+  graph.reorder(std::move(order));
+  return graph;
+}
+
 void add_up_parts(Graph& graph, std::vector<Gradient>& gradients) {
   for (Gradient& gradient : gradients) {
     if (gradient.parts.size() < 2) continue;

@@ -6,6 +6,7 @@
 #include <cohort/graph/passes/gradients.h>
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,6 +54,10 @@ std::vector<NodeId> insert_collectives(Graph& graph, const Dependencies& depende
 /// The same graph with updates behind everything else, in their order, but for those that others need: one
 /// that stands amid backward would keep it waiting for its gradient to be reduced.
 [[nodiscard]] Graph with_updates_last(Graph graph);
+
+/// The same with updates in the order in which what they need is reduced: `place` of a gradient's tensor, so
+/// that the first ones hide the last reductions. Of graphs as with_updates_last() gives them.
+[[nodiscard]] Graph with_updates_as_reduced(Graph graph, const std::map<TensorId, std::size_t>& place);
 
 /// Adds up the parts of gradients that nothing adds, behind the last part; each has one part then.
 void add_up_parts(Graph& graph, std::vector<Gradient>& gradients);

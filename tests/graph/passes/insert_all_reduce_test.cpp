@@ -115,7 +115,7 @@ TEST(InsertAllReduce, overlapping_puts_each_gradient_behind_its_node) {
   const Insertion made =
       insert_all_reduce(test::chain_of_equal(2, 4, 1), with(Strategy::compute_communication_overlap));
   EXPECT_THAT(names_in_order(made.graph), ElementsAre("layer0", "layer1", "loss", "back1", "reduce_bucket_0",
-                                                      "back0", "reduce_bucket_1", "update0", "update1"));
+                                                      "back0", "reduce_bucket_1", "update1", "update0"));
 }
 
 TEST(InsertAllReduce, overlapping_fills_buckets_within_the_limits) {
@@ -215,6 +215,16 @@ TEST(InsertAllReduce, updates_amid_backward_move_behind_it) {
   const Insertion made = insert_all_reduce(graph, with(Strategy::synchronous));
   EXPECT_THAT(names_in_order(made.graph), ElementsAre("layer0", "layer1", "loss", "back1", "back0",
                                                       "reduce_bucket_0", "update1", "update0"));
+}
+
+TEST(InsertAllReduce, updates_run_in_the_order_in_which_gradients_are_reduced) {
+  const Graph graph = test::chain_of_equal(3, 4, 1);
+  const Insertion made = insert_all_reduce(graph, with(Strategy::compute_communication_overlap));
+  const std::vector<std::string> names = names_in_order(made.graph);
+  EXPECT_THAT(std::vector(names.end() - 3, names.end()), ElementsAre("update2", "update1", "update0"));
+  const std::vector<std::string> together =
+      names_in_order(insert_all_reduce(graph, with(Strategy::synchronous)).graph);
+  EXPECT_THAT(std::vector(together.end() - 3, together.end()), ElementsAre("update0", "update1", "update2"));
 }
 
 TEST(InsertAllReduce, priority_is_the_first_use_in_forward) {
