@@ -119,7 +119,8 @@ TEST(CheckCommand, interrupted_tells_what_it_has_found_so_far) {
 TEST(Command, that_there_is_none_of_is_told_with_those_that_there_are) {
   const test::CommandOutcome outcome = test::run_cohort("frobnicate", true);
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_THAT(outcome.text(), HasSubstr("Commands: run, bench, check, sim, explain, graph, soak, topo, doctor\n"));
+  EXPECT_THAT(outcome.text(), HasSubstr("Commands: run, bench, check, sim, explain, graph, soak, topo, "
+                                        "doctor\n"));
 }
 
 TEST(Command, run_with_a_timeout_of_zero_has_none) {
