@@ -95,6 +95,7 @@ std::string Report::begin(Exercise exercise) {
 std::string Report::row(const Result& result) {
   wrong_ += result.wrong;
   all_wrong_ += result.wrong;
+  if (curves_.empty()) curves_.push_back({std::string(to_string(result.point.exercise)), {}, {}, {}});
   curves_.back().bytes.push_back(static_cast<double>(result.shape.size_bytes));
   curves_.back().median_us.push_back(result.median_us);
   curves_.back().bus_gb_per_s.push_back(bus_rate(result, options_.ranks));

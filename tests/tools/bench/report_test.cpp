@@ -74,7 +74,6 @@ TEST(Report, csv_says_where_the_cores_were_if_asked) {
 TEST(Report, a_wrong_result_is_no_csv_row) {
   const Options options = options_of(Format::csv);
   Report report(options, "shm");
-  static_cast<void>(report.begin(operator_of<AllReduce>));
   Result result = result_of(operator_of<AllReduce>, 8, 4);
   result.wrong = 2;
   EXPECT_EQ(report.row(result), "");

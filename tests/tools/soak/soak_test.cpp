@@ -23,13 +23,17 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 /// A plain one, and what rank 1 sends during the calls is lost.
-/// Of a message amid the calls, which come after some hundred of joining.
+/// Of a message amid the calls, which come after many of joining: one for which a call waits until its
+/// deadline.
 Job job_with_lost_link() {
   for (std::uint64_t step = 20; step < 2000; step += 5) {
     Job job = plain_job(1);
     job.communicators[0].calls.resize(20, job.communicators[0].calls[0]);
     job.world.lost = {{.from = 1, .to = 0, .step = step}};
-    if (run_job(job).has_failed) return job;
+    job.planted.deadline_factor = 2;
+    const JobReport report = run_job(job);
+    job.planted.deadline_factor = 1;
+    if (::testing::Value(report.complaints, Contains(HasSubstr("took 20.")))) return job;
   }
   ADD_FAILURE() << "no message is one of a call";
   return plain_job(1);
