@@ -14,11 +14,11 @@ namespace {
 constexpr float kLeastNorm = 1e-8F;
 
 /// Nearly square; the last row may be short.
-struct Shape {
+struct MatrixShape {
   std::size_t rows;
   std::size_t columns;
 
-  explicit Shape(std::size_t elements)
+  explicit MatrixShape(std::size_t elements)
       : rows(std::max<std::size_t>(1, static_cast<std::size_t>(std::sqrt(static_cast<double>(elements))))),
         columns((elements + rows - 1) / rows) {}
 };
@@ -46,8 +46,8 @@ void make_orthogonal(std::span<float> matrix, std::size_t rows, std::size_t rank
 }
 
 /// P = M Q.
-void multiply(std::span<const float> m, std::span<const float> q, std::span<float> p, const Shape& shape,
-              std::size_t rank) {
+void multiply(std::span<const float> m, std::span<const float> q, std::span<float> p,
+              const MatrixShape& shape, std::size_t rank) {
   std::ranges::fill(p, 0.0F);
   for (std::size_t at = 0; at < m.size(); ++at)
     for (std::size_t k = 0; k < rank; ++k)
@@ -56,15 +56,15 @@ void multiply(std::span<const float> m, std::span<const float> q, std::span<floa
 
 /// Q = M' P.
 void multiply_turned(std::span<const float> m, std::span<const float> p, std::span<float> q,
-                     const Shape& shape, std::size_t rank) {
+                     const MatrixShape& shape, std::size_t rank) {
   std::ranges::fill(q, 0.0F);
   for (std::size_t at = 0; at < m.size(); ++at)
     for (std::size_t k = 0; k < rank; ++k)
       q[at % shape.columns * rank + k] += m[at] * p[at / shape.columns * rank + k];
 }
 
-float product_at(std::span<const float> p, std::span<const float> q, const Shape& shape, std::size_t rank,
-                 std::size_t at) {
+float product_at(std::span<const float> p, std::span<const float> q, const MatrixShape& shape,
+                 std::size_t rank, std::size_t at) {
   float sum = 0;
   for (std::size_t k = 0; k < rank; ++k)
     sum += p[at / shape.columns * rank + k] * q[at % shape.columns * rank + k];
@@ -76,7 +76,7 @@ float product_at(std::span<const float> p, std::span<const float> q, const Shape
 Task<> PowerSgdCompressor::reduce(Communicator& communicator, const std::string& name, std::span<float> data,
                                   bool averages) {
   if (data.empty()) co_return;
-  const Shape shape(data.size());
+  const MatrixShape shape(data.size());
   const std::size_t rank = std::max<std::size_t>(1, std::min<std::size_t>(options().rank, shape.rows));
   std::vector<float>& q = kept(name + ".q", shape.columns * rank);
   if (std::ranges::all_of(q, [](float value) { return value == 0; })) fill_random(q);
@@ -107,7 +107,7 @@ Task<> PowerSgdCompressor::reduce(Communicator& communicator, const std::string&
 }
 
 std::uint64_t PowerSgdCompressor::equivalent_bytes(std::uint64_t elements, Rank) const {
-  const Shape shape(elements);
+  const MatrixShape shape(elements);
   return (shape.rows + shape.columns) * options().rank * sizeof(float);
 }
 

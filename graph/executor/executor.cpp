@@ -79,6 +79,7 @@ void Executor::set_graph(Graph graph) {
   verify(graph);
   kernels_.check(graph);
   memory_.lay_out(graph, options_.memory_budget_bytes);
+  accumulated_.clear();
   graph_ = std::move(graph);
   dependencies_.emplace(graph_);
   while (done_.size() < graph_.node_bound()) done_.emplace_back();
@@ -133,6 +134,51 @@ Task<Timeline> Executor::run_step() {
   timeline_ = {};
   step_began_ = communicator_.engine().now();
   for (const NodeId id : graph_.order()) enqueue(id);
+  Timeline timeline = co_await finish_step();
+  accumulated_.clear();
+  co_return timeline;
+}
+
+Task<Timeline> Executor::accumulate_step() {
+  for (const NodeId id : graph_.order())
+    for (const TensorId input : graph_.node(id).inputs)
+      if (graph_.node(id).kind == NodeKind::collective && graph_.tensor(input).type != DataType::float32)
+        throw GraphError(ErrorCode::dist_graph_build, "tensor " + graph_.tensor(input).name,
+                         fmt::format("it is {}", cohort::to_string(graph_.tensor(input).type)),
+                         "gradients are accumulated as float32");
+  timeline_ = {};
+  step_began_ = communicator_.engine().now();
+  for (const NodeId id : graph_.order())
+    if (graph_.node(id).kind == NodeKind::compute && graph_.node(id).phase != Phase::update)
+      compute_.enqueue(compute(id));
+  Timeline timeline = co_await finish_step();
+  const std::span<const float> gradients = all_gradients();
+  accumulated_.resize(gradients.size(), 0.0F);
+  const auto add = [&] {
+    for (std::size_t i = 0; i < gradients.size(); ++i) accumulated_[i] += gradients[i];
+  };
+  auto adding = communicator_.engine().offload(std::cref(add));
+  co_await adding;
+  co_return timeline;
+}
+
+std::span<float> Executor::all_gradients() const {
+  const std::span<std::byte> raw = memory_.gradients();
+  return {reinterpret_cast<float*>(raw.data()), raw.size() / sizeof(float)};
+}
+
+Task<> Executor::add_accumulated(std::span<std::byte> data) {
+  const std::span<float> all = all_gradients();
+  const auto begin = static_cast<std::size_t>(reinterpret_cast<float*>(data.data()) - all.data());
+  const std::size_t size = data.size() / sizeof(float);
+  const auto add = [&] {
+    for (std::size_t i = begin; i < begin + size; ++i) all[i] += accumulated_[i];
+  };
+  auto adding = communicator_.engine().offload(std::cref(add));
+  co_await adding;
+}
+
+Task<Timeline> Executor::finish_step() {
   std::exception_ptr failure;
   try {
     co_await compute_.synchronize();
@@ -197,6 +243,9 @@ Task<> Executor::communicate(NodeId id) {
   const DataType type = graph_.tensor(node.inputs.front()).type;
   const std::string group = node.attribute_or<std::string>("group", "world");
   const std::span<std::byte> data(first.data(), bytes);
+  const bool is_first =
+      node.op != "all_gather" && node.op != "broadcast" && (group == "world" || node.op != "all_reduce");
+  if (!accumulated_.empty() && is_first) co_await add_accumulated(data);
   if (group == "world")
     co_await reduce(node, type, data);
   else if (node.attribute_or<std::string>("form", "") == "leader")

@@ -54,6 +54,11 @@ class Executor {
   /// One step, measured. Throws the first failure of a kernel or collective.
   [[nodiscard]] Task<Timeline> run_step();
 
+  /// A step without collectives and updates: its gradients, all float32, are added to those of the next
+  /// run_step(), bucket by bucket before each is reduced. Throws GraphError (dist_graph_build) for gradients
+  /// of another type.
+  [[nodiscard]] Task<Timeline> accumulate_step();
+
   /// Another graph over the same parameters, inputs and state, between steps.
   void set_graph(Graph graph);
   [[nodiscard]] const Graph& graph() const noexcept { return graph_; }
@@ -70,6 +75,10 @@ class Executor {
   [[nodiscard]] std::uint64_t digest() const;
   [[nodiscard]] TensorId id_of(const std::string& name) const;
   void enqueue(NodeId id);
+  /// Runs what was enqueued.
+  Task<Timeline> finish_step();
+  Task<> add_accumulated(std::span<std::byte> data);
+  [[nodiscard]] std::span<float> all_gradients() const;
   Task<> compute(NodeId id);
   Task<> communicate(NodeId id);
   Task<> reduce(const Node& node, DataType type, std::span<std::byte> data);
@@ -86,7 +95,8 @@ class Executor {
   HostGroups groups_;
   Stream compute_;
   Stream communication_;
-  std::deque<Event> done_;  ///< by node
+  std::deque<Event> done_;          ///< by node
+  std::vector<float> accumulated_;  ///< gradients of steps before; empty: none
   TimePoint step_began_{};
   Timeline timeline_;
 };

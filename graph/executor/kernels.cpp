@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -45,6 +46,24 @@ void run_whole(const NodeCall& call, const ElementKernel& kernel) {
   kernel(call.output<float>(0), operands);
 }
 
+/// As clip_gradients() makes it: gradients, then loss scale, overflow and norm.
+void clip(const NodeCall& call) {
+  const std::size_t gradients = call.node().outputs.size();
+  const float given = call.input<float>(gradients)[0];
+  const double scale = given == 0 ? 1 : given;
+  double square = 0;
+  for (std::size_t i = 0; i < gradients; ++i)
+    for (const float value : call.input<float>(i)) square += static_cast<double>(value) * value;
+  const double norm = std::sqrt(square) / scale;
+  const bool is_finite = std::isfinite(norm);
+  call.input<float>(gradients + 1)[0] = is_finite ? 0.0F : 1.0F;
+  call.input<float>(gradients + 2)[0] = static_cast<float>(norm);
+  const double most = call.node().attribute_or<double>("max_norm", 0);
+  const double factor = (most > 0 && norm > most ? most / norm : 1) / scale;
+  for (std::size_t i = 0; i < gradients; ++i)
+    for (float& value : call.output<float>(i)) value = is_finite ? static_cast<float>(value * factor) : 0.0F;
+}
+
 void copy_first(const NodeCall& call) {
   const std::span<std::byte> from = call.input_bytes(0);
   if (!from.empty()) std::memcpy(call.output_bytes(0).data(), from.data(), from.size());
@@ -61,6 +80,7 @@ Kernels::Kernels() {
   set_elementwise("relu_grad", binary([](float gradient, float input) { return input > 0 ? gradient : 0; }));
   for (const char* view : {"split", "join"}) set(view, [](const NodeCall&) {});
   for (const char* copy : {"offload", "fetch"}) set(copy, copy_first);
+  set("clip", clip);
 }
 
 void Kernels::set(const std::string& op, Kernel kernel) {

@@ -53,7 +53,7 @@ using ElementKernel =
     std::function<void(std::span<float> out, std::span<const std::span<const float>> operands)>;
 
 /// What ops do. There are, to begin with: add, sub, mul, neg, relu and relu_grad (of a gradient and an input)
-/// of float32, fused, split, join, offload and fetch. What is given later replaces what was there.
+/// of float32, fused, split, join, clip, offload and fetch. What is given later replaces what was there.
 class Kernels {
  public:
   Kernels();

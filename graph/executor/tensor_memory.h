@@ -34,6 +34,10 @@ class TensorMemory {
     const std::span<std::byte> raw = bytes(tensor);
     return {reinterpret_cast<T*>(raw.data()), raw.size() / sizeof(T)};
   }
+  /// Of all types, one behind the other.
+  [[nodiscard]] std::span<std::byte> gradients() const {
+    return gradients_.span().first(plan_.gradient_bytes);
+  }
   [[nodiscard]] const MemoryPlan& plan() const noexcept { return plan_; }
 
  private:

@@ -52,6 +52,9 @@ class GradientRegions {
     if (node.kind == NodeKind::collective) {
       for (std::size_t i = 0; i < node.inputs.size(); ++i)
         offsets[node.outputs[i]] = offsets.at(node.inputs[i]);
+    } else if (node.op == "clip") {
+      for (std::size_t i = 0; i < node.outputs.size(); ++i)
+        offsets[node.outputs[i]] = offsets.at(node.inputs[i]);
     } else if (node.op == "split" && offsets.contains(node.outputs.front())) {
       offsets[node.inputs.front()] = offsets.at(node.outputs.front());
     } else if (node.op == "join" && offsets.contains(node.inputs.front())) {
