@@ -190,11 +190,11 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// After which a rank has left.
   [[nodiscard]] std::string last_call_of(Rank departed) const;
   [[nodiscard]] Error died(Rank peer) const;
-  /// Nothing comes from its host any more, and nobody else has said that anything does.
-  [[nodiscard]] Error lost_host_of(Rank peer) const;
-  /// Whether nothing comes from any rank of another host: it is this one that is cut off, or there is one
-  /// other.
-  [[nodiscard]] bool has_lost_all_hosts() const noexcept;
+  /// Nothing comes from its host any more, and nobody else has said that anything does. `hears_others`:
+  /// another host answers; else it is this one that is cut off, or there is one other.
+  [[nodiscard]] Error lost_host_of(Rank peer, bool hears_others) const;
+  /// Whether all that was sent to a rank of another host is acknowledged.
+  [[nodiscard]] bool hears_another_host() const noexcept;
   [[nodiscard]] std::size_t other_hosts() const;
   [[nodiscard]] Error left_early(Rank peer) const;
   [[nodiscard]] Error own_fault(Rank peer, const Error& error) const;

@@ -19,11 +19,12 @@ Error Health::died(Rank peer) const {
   return of_call(error.with_culprit(peer));
 }
 
-bool Health::has_lost_all_hosts() const noexcept {
+bool Health::hears_another_host() const noexcept {
   for (Rank rank = 0; rank < peers_.size(); ++rank)
-    if (!membership_.shares_host(rank) && !peers_[rank].departed && control_.silence(rank) < kNewsTime)
-      return false;
-  return true;
+    if (!membership_.shares_host(rank) && !peers_[rank].departed &&
+        control_.silence(rank) == Duration::zero())
+      return true;
+  return false;
 }
 
 std::size_t Health::other_hosts() const {
@@ -33,14 +34,14 @@ std::size_t Health::other_hosts() const {
 }
 
 /// Both sides of a network that is cut say the same as far as they can know it.
-Error Health::lost_host_of(Rank peer) const {
+Error Health::lost_host_of(Rank peer, bool hears_others) const {
   const std::string since =
       fmt::format("for {} s (COHORT_HOST_TIMEOUT)",
                   std::chrono::duration_cast<std::chrono::seconds>(membership_.host_timeout).count());
   const auto made = [&](ErrorKind kind, Rank culprit, const std::string& what) {
     return of_call(Error(kind, fmt::format("{}, {}", what, current_operation())).with_culprit(culprit));
   };
-  if (!has_lost_all_hosts())
+  if (hears_others)
     return made(
         ErrorKind::PeerDied, peer,
         fmt::format("nothing comes from the host of {} any more, {}: it lost its power or its network; "
@@ -88,7 +89,7 @@ void Health::take_departure(Rank peer, bool said_goodbye, std::uint64_t after_se
     control_.broadcast(news(ControlMessage::Type::lost, peer));
     services_.spawn(resolve_departure(peer));
   } else if (!said_goodbye)
-    fail(control_.has_lost_host(peer) ? lost_host_of(peer) : died(peer));
+    fail(control_.has_lost_host(peer) ? lost_host_of(peer, false) : died(peer));
   else if (running_.is_running && running_.sequence > after_sequence)
     fail(left_early(peer));
   else if (on_goodbye_)
@@ -131,16 +132,20 @@ Task<> Health::answer_later(Rank to, Rank about) {
 /// still has it says that only the connection broke. Nobody answers: it is dead as far as we can tell.
 Task<> Health::resolve_departure(Rank peer) {
   const PeerState& state = peers_[peer];
+  const bool has_lost_host = control_.has_lost_host(peer);
+  bool hears_others =
+      !has_lost_host;  // since they were told of the loss: what has come there is acknowledged
   const auto is_known = [&] {
-    return is_failed() || state.is_lost_elsewhere || state.is_alive_elsewhere || !has_witness(peer);
+    hears_others = hears_others || hears_another_host();
+    return is_failed() || (state.is_lost_elsewhere && hears_others) || state.is_alive_elsewhere ||
+           !has_witness(peer);
   };
   co_await listen_for(engine_, kWitnessTime, is_known);
   if (is_leaving_) co_return;
-  const bool has_lost_host = control_.has_lost_host(peer);
   if (state.is_alive_elsewhere)
     fail(link_fault(peer, has_lost_host ? "nothing comes through it" : "the control connection ended"));
   else
-    fail(has_lost_host ? lost_host_of(peer) : died(peer));
+    fail(has_lost_host ? lost_host_of(peer, hears_others) : died(peer));
 }
 
 }  // namespace cohort
