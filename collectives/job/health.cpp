@@ -215,7 +215,7 @@ Task<> Health::resolve_mismatch(std::uint64_t sequence) {
 void Health::take_status(Rank from, const ControlMessage& message) noexcept {
   PeerState& state = peers_[from];
   state.has_answered = true;
-  state.is_waiting = message.type == ControlMessage::Type::status;
+  state.is_waiting = message.type != ControlMessage::Type::answer;  // who asks waits, too
   state.asked.reset();
   note_whereabouts(state, message);
   if (message.type == ControlMessage::Type::status)
