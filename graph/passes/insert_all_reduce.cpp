@@ -34,6 +34,7 @@ std::vector<Bucket> filled(const std::vector<Item>& items, const Limits& limits)
 }
 
 Plan plan_of(std::vector<Item> items, const InsertOptions& options) {
+  if (options.rule) return options.rule(std::move(items), options.cost);
   if (options.strategy == Strategy::smart_overlap)
     return plan(std::move(items), options.cost, options.limits);
   Plan made{.rule = std::string(to_string(options.strategy)), .items = std::move(items)};

@@ -5,6 +5,7 @@
 #include <cohort/graph/planner/planner.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@ struct InsertOptions {
   ReduceForm form = ReduceForm::flat;  ///< hierarchical takes shares for flat
   ReduceOp reduction = ReduceOp::avg;
   Cost cost = Cost::of(LinearCost{});  ///< of reducing so many bytes, in this form
+  /// Cuts the items instead of the strategy, such as one of the rules of others: to replay it.
+  std::function<Plan(std::vector<Item>, const Cost&)> rule{};
   /// By the name of a gradient's tensor: when it is ready on the last rank, as measured. What is not there is
   /// taken from the durations of nodes.
   std::map<std::string, double> ready_us{};

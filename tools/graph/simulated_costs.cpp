@@ -43,11 +43,9 @@ std::optional<Run> run(const AnyAlgorithm& algorithm, const sim::Topology& topol
   }
 }
 
-/// As the library would choose; where it measures before it chooses, or its choice takes too long to
-/// simulate, the fastest that can be.
-Run best_run(Operator op, const sim::Topology& topology, const sim::Setup& setup) {
-  if (const AnyAlgorithm* const choice = sim::choice_of_library(op, topology, setup))
-    if (const std::optional<Run> chosen = run(*choice, topology, setup)) return *chosen;
+/// The fastest that can be simulated: where the library measures before it chooses, or its choice takes too
+/// long.
+Run fastest_run(Operator op, const sim::Topology& topology, const sim::Setup& setup) {
   std::optional<Run> best;
   for (const AnyAlgorithm& algorithm : AlgorithmTable::library().of(op)) {
     const std::optional<Run> one = run(algorithm, topology, setup);
@@ -105,7 +103,11 @@ graph::Cost SimulatedCosts::simulate(const std::string& op, const std::string& g
     setup.ranks = place.ranks;
     const std::uint64_t unit = size_bytes(setup.type) * place.ranks;
     setup.bytes = std::max<std::uint64_t>(1, bytes / place.parts / unit) * unit;
-    last = best_run(which, place.topology, setup);
+    const AnyAlgorithm* const choice = sim::choice_of_library(which, place.topology, setup);
+    const std::optional<Run> chosen = choice == nullptr ? std::nullopt : run(*choice, place.topology, setup);
+    // Another algorithm would bend the line: what is longer goes straight on.
+    if (choice != nullptr && !chosen && points.size() > 1) break;
+    last = chosen ? *chosen : fastest_run(which, place.topology, setup);
     points.push_back({.bytes = bytes, .us = last.us});
     if (bytes >= most_bytes_) break;
   }

@@ -15,8 +15,9 @@
 namespace cohort {
 
 /// What the collectives of a graph take on machines that are simulated: of each op and group as the library
-/// would run it there, some sizes on a virtual clock, straight lines between. A collective that is queued
-/// behind another one takes as long as one from idle: the simulator runs one at a time.
+/// would run it there, some sizes on a virtual clock, straight lines between and beyond: large ones of many
+/// ranks take too long to simulate. A collective that is queued behind another one takes as long as one from
+/// idle: the simulator runs one at a time.
 class SimulatedCosts {
  public:
   /// `most_bytes`: of a bucket.
@@ -29,7 +30,7 @@ class SimulatedCosts {
   [[nodiscard]] const graph::Cost& of(const graph::Node& collective);
   /// Of reducing a bucket in that form: its collectives one after another.
   [[nodiscard]] graph::Cost of(graph::ReduceForm form);
-  /// A line for each collective: which algorithm ran it at the largest size.
+  /// A line for each collective: which algorithm ran it at the largest size that was simulated.
   [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return notes_; }
 
  private:

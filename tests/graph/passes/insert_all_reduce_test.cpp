@@ -2,6 +2,7 @@
 #include <cohort/graph/passes/insert_all_reduce.h>
 
 #include <cohort/graph/graph_json.h>
+#include <cohort/graph/planner/rules.h>
 #include <cohort/graph/verify.h>
 #include <cohort/tests/graph/networks.h>
 
@@ -225,6 +226,14 @@ TEST(InsertAllReduce, updates_run_in_the_order_in_which_gradients_are_reduced) {
   const std::vector<std::string> together =
       names_in_order(insert_all_reduce(graph, with(Strategy::synchronous)).graph);
   EXPECT_THAT(std::vector(together.end() - 3, together.end()), ElementsAre("update0", "update1", "update2"));
+}
+
+TEST(InsertAllReduce, a_rule_of_others_can_be_replayed) {
+  InsertOptions options = with(Strategy::smart_overlap);
+  options.rule = rule_of_each;
+  const Insertion made = insert_all_reduce(test::chain_of_equal(3, 4, 1), options);
+  EXPECT_EQ(collectives_of(made.graph).size(), 3U);
+  EXPECT_EQ(made.plan.rule, "each alone");
 }
 
 TEST(InsertAllReduce, priority_is_the_first_use_in_forward) {
