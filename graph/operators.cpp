@@ -102,11 +102,6 @@ bool is_collective(std::string_view op) noexcept {
 }
 
 void check_shapes(const Graph& graph, const Node& node) {
-  for (const auto* list : {&node.inputs, &node.outputs})
-    for (const TensorId id : *list)
-      if (std::ranges::any_of(graph.tensor(id).shape, [](std::int64_t extent) { return extent < 0; }))
-        refuse(node, fmt::format("tensor {} has a negative extent", text_of(graph.tensor(id))),
-               "give each dimension a size, from 0");
   if (node.kind == NodeKind::collective) {
     if (!is_collective(node.op))
       refuse(node, fmt::format("{} is no collective", node.op),

@@ -76,6 +76,23 @@ void check_gradients(const Graph& graph) {
   }
 }
 
+/// So that sums of bytes hold.
+void check_sizes(const Graph& graph) {
+  constexpr double kMostBytes = 1e15;
+  for (const TensorId id : graph.tensors()) {
+    const Tensor& tensor = graph.tensor(id);
+    double bytes = static_cast<double>(size_bytes(tensor.type));
+    for (const std::int64_t extent : tensor.shape) {
+      if (extent < 0)
+        refuse("tensor " + tensor.name, fmt::format("a dimension of {}", extent), "give each a size, from 0");
+      bytes *= static_cast<double>(extent);
+    }
+    if (bytes > kMostBytes)
+      refuse("tensor " + tensor.name, fmt::format("it has {:g} bytes", bytes),
+             "give shapes that a memory can hold");
+  }
+}
+
 void check_order(const Graph& graph, const Dependencies& dependencies) {
   for (const NodeId id : graph.order())
     for (const NodeId before : dependencies.predecessors(id))
@@ -96,6 +113,7 @@ void check_times(const Graph& graph) {
 
 void verify(const Graph& graph) {
   check_references(graph);
+  check_sizes(graph);
   const Dependencies dependencies(graph);
   check_producers(graph, dependencies);
   (void)topological_order(graph, dependencies);

@@ -3,11 +3,13 @@
 //   build/release/bin/gradient_graph
 #include <cohort/cohort.h>
 #include <cohort/graph/executor/planned_training.h>
+#include <cohort/graph/timeline/trace.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <cmath>
+#include <fstream>
 #include <string>
 
 namespace {
@@ -21,6 +23,7 @@ struct Settings {
   std::int64_t elements = 65536;  // of each layer's parameter
   int repetitions = 4;            // of the arithmetic of a layer
   int steps = 60;
+  std::string trace;  // a file, for Perfetto
 };
 
 /// Layers that follow each other, backward in the opposite order, and an update of each parameter.
@@ -87,12 +90,16 @@ Kernels kernels_for(const Settings& settings) {
 cohort::Task<> train(cohort::Communicator& comm, Settings settings) {
   PlannedTraining training(comm, network(settings), kernels_for(settings));
   co_await training.prepare();
+  std::string trace;
   for (int step = 0; step < settings.steps; ++step) {
     const Timeline timeline = co_await training.run_step();
-    const Summary summary = summarize(training.executor().graph(), timeline);
-    if (comm.rank() == 0 && step % 20 == 19) fmt::print("step {}: {}\n", step, summary.text());
+    trace = to_chrome_trace(training.last_graph(), std::span(&timeline, 1), comm.rank());
+    if (comm.rank() == 0 && step % 20 == 19)
+      fmt::print("step {}: {}\n", step, training.last_summary().text());
   }
-  if (comm.rank() == 0) fmt::print("{}", training.explain());
+  if (comm.rank() != 0) co_return;
+  fmt::print("{}", training.explain());
+  if (!settings.trace.empty()) std::ofstream(settings.trace) << trace;
 }
 
 }  // namespace
@@ -107,6 +114,7 @@ int main(int argc, char** argv) {
   app.add_option("--repetitions", settings.repetitions, "Of the arithmetic of a layer")
       ->capture_default_str();
   app.add_option("--steps", settings.steps, "Steps")->capture_default_str();
+  app.add_option("--trace", settings.trace, "Write the last step of rank 0, for Perfetto")->type_name("FILE");
   CLI11_PARSE(app, argc, argv);
   return cohort::run_threads(kRanks,
                              [settings](cohort::Communicator& comm) { return train(comm, settings); });

@@ -58,20 +58,26 @@ Task<> PlannedTraining::profile() {
     insert_.cost = Cost::of(cost);
   }
   insertion_ = synchronous(graph_, insert_);
-  executor_.set_graph(insertion_.graph);
-  co_await executor_.prepare();
+  co_await run_by(insertion_);
   begin_stage(Stage::profiling);
 }
 
+Task<> PlannedTraining::run_by(const Insertion& insertion) {
+  executor_.set_graph(insertion.graph);
+  is_new_graph_ = true;
+  co_await executor_.prepare();
+}
+
 Task<Timeline> PlannedTraining::run_step() {
+  if (std::exchange(is_new_graph_, false)) ran_ = executor_.graph();
   Timeline timeline = co_await executor_.run_step();
-  last_ = summarize(executor_.graph(), timeline);
+  last_ = summarize(ran_, timeline);
   if (++steps_ > rule_.skipped_steps) {
-    ready_times_.add(executor_.graph(), timeline);
-    ends_us_.push_back(last_->communication_end_us);
+    ready_times_.add(ran_, timeline);
+    ends_us_.push_back(last_.communication_end_us);
   }
   if (stage_ == Stage::settled)
-    co_await watch(last_->communication_end_us);
+    co_await watch(last_.communication_end_us);
   else if (steps_ >= rule_.skipped_steps + rule_.profile_steps)
     co_await plan_anew();
   co_return timeline;
@@ -86,8 +92,7 @@ Task<> PlannedTraining::plan_anew() {
     ++rounds_;
     ++plans_;
     insertion_ = std::move(next);
-    executor_.set_graph(insertion_.graph);
-    co_await executor_.prepare();
+    co_await run_by(insertion_);
     begin_stage(Stage::refining);
     co_return;
   }
@@ -112,8 +117,8 @@ Task<> PlannedTraining::watch(double measured_end_us) {
 
 std::string PlannedTraining::explain() const {
   std::optional<PlanMeasurement> measured;
-  if (last_)
-    measured = PlanMeasurement{.finish_us = last_->communication_end_us, .exposed_us = last_->exposed_us};
+  if (last_.step_us > 0)
+    measured = PlanMeasurement{.finish_us = last_.communication_end_us, .exposed_us = last_.exposed_us};
   const std::vector<Plan> others = rules_of_others(insertion_.plan.items, insert_.cost);
   return graph::explain(insertion_.plan, insert_.cost, others, measured);
 }

@@ -6,7 +6,6 @@
 #include <cohort/graph/executor/ready_times.h>
 #include <cohort/graph/passes/insert_all_reduce.h>
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,7 +39,10 @@ class PlannedTraining {
 
   /// Measures costs and begins to profile. A collective, before the first step.
   [[nodiscard]] Task<> prepare();
+  /// Of last_graph(): a new plan may be there once it is over.
   [[nodiscard]] Task<Timeline> run_step();
+  [[nodiscard]] const Graph& last_graph() const noexcept { return ran_; }
+  [[nodiscard]] const Summary& last_summary() const noexcept { return last_; }
 
   [[nodiscard]] Stage stage() const noexcept { return stage_; }
   /// How many plans have been made.
@@ -55,6 +57,7 @@ class PlannedTraining {
   [[nodiscard]] Task<> plan_anew();
   [[nodiscard]] Task<> watch(double measured_end_us);
   void begin_stage(Stage stage);
+  [[nodiscard]] Task<> run_by(const Insertion& insertion);
 
   Communicator& communicator_;
   Graph graph_;
@@ -71,7 +74,9 @@ class PlannedTraining {
   unsigned steps_beyond_ = 0;
   double expected_end_us_ = 0;
   std::vector<double> ends_us_;  ///< of this stage
-  std::optional<Summary> last_;
+  Graph ran_;
+  bool is_new_graph_ = true;  ///< that has not run
+  Summary last_;
 };
 
 }  // namespace cohort::graph

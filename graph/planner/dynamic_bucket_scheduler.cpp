@@ -95,8 +95,8 @@ void DynamicBucketScheduler::judge_trial(double mean) {
 void DynamicBucketScheduler::follow(const Plan& plan) {
   std::uint64_t largest = 0;
   for (const Bucket& bucket : plan.buckets) largest = std::max(largest, bucket.bytes);
-  constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
-  optimum_ = std::max<std::uint64_t>(1, (largest + kMebibyte - 1) / kMebibyte);
+  constexpr std::uint64_t kUnit = std::uint64_t{1} << 20;
+  optimum_ = std::max<std::uint64_t>(1, (largest + kUnit - 1) / kUnit);
   size_ = bounded(*optimum_);
   trial_.reset();
   resting_at_.reset();

@@ -109,6 +109,14 @@ TEST(Verify, names_a_reference_to_what_was_removed) {
   EXPECT_THAT(complaint(graph), HasSubstr("node layer0: it refers to tensor number"));
 }
 
+TEST(Verify, names_a_shape_that_no_memory_holds) {
+  Graph graph;
+  graph.add_tensor({.name = "t", .shape = {std::int64_t{1} << 40, std::int64_t{1} << 40}});
+  EXPECT_THAT(complaint(graph), HasSubstr("tensor t: it has 4.83"));
+  graph.tensor(*graph.find_tensor("t")).shape = {3, -1};
+  EXPECT_EQ(complaint(graph), "tensor t: a dimension of -1");
+}
+
 TEST(Verify, names_a_collective_that_is_none) {
   Graph graph;
   const TensorId t = graph.add_tensor({.name = "t", .role = TensorRole::input});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/graph/executor/planned_training.h>
 
+#include <cohort/graph/planner/rules.h>
+#include <cohort/graph/timeline/median.h>
 #include <cohort/tests/graph/networks.h>
 #include <cohort/tests/support/ranks.h>
 
@@ -48,8 +50,10 @@ Task<> train(Communicator& comm) {
   PlannedTraining training(comm, network(), kernels);
   co_await training.prepare();
   for (int step = 0; step < 60; ++step) {
-    co_await training.run_step();
+    const Timeline timeline = co_await training.run_step();
     co_await expect_same_on_all(comm, training.insertion().plan.hash());
+    for (const Span& span : timeline.spans)  // also of a step behind which there is another plan
+      EXPECT_EQ(training.last_graph().node(span.node).kind, span.kind);
   }
   EXPECT_EQ(training.stage(), PlannedTraining::Stage::settled);
   EXPECT_GE(training.plans(), 1U);
@@ -93,6 +97,48 @@ TEST(PlannedTraining, while_nothing_changes_the_plan_stays) {
   CommunicatorOptions tcp;
   tcp.transport = "tcp";
   test::run_ranks_in_world(2, stay_settled, tcp, 2);
+}
+
+/// When the last bucket was reduced, on the last rank: the median of some steps.
+Task<double> end_of(Communicator& comm, const Graph& graph, const Kernels& kernels) {
+  Executor executor(comm, graph, kernels);
+  co_await executor.prepare();
+  std::vector<double> ends;
+  for (int step = 0; step < 5; ++step) {
+    co_await comm.barrier();
+    const Timeline timeline = co_await executor.run_step();
+    ends.push_back(summarize(graph, timeline).communication_end_us);
+  }
+  const double mine = median(ends);
+  const double last = co_await comm.all_reduce(mine, ReduceOp::max);
+  co_return last;
+}
+
+/// The planner's buckets and those of every other rule, by the same executor, ready times and cost.
+Task<> replay(Communicator& comm) {
+  const double slower = 1;
+  const Kernels kernels = sleeping_kernels(comm.engine(), slower);
+  const Graph graph = network();
+  InsertOptions options;
+  const MeasureOptions usual;
+  const LinearCost line = co_await measure_cost(comm, usual);
+  options.cost = Cost::of(line);
+  const Insertion planned = insert_all_reduce(graph, options);
+  const double end = co_await end_of(comm, planned.graph, kernels);
+  const double allowed = std::max(0.1 * planned.plan.finish_us, 2000.0);
+  EXPECT_NEAR(end, planned.plan.finish_us, allowed);
+  for (const Plan& other : rules_of_others(planned.plan.items, options.cost)) {
+    options.rule = [&other](std::vector<Item>, const Cost&) { return other; };
+    const Insertion replayed = insert_all_reduce(graph, options);
+    const double end_of_other = co_await end_of(comm, replayed.graph, kernels);
+    EXPECT_LE(end, 1.02 * end_of_other) << other.rule;
+  }
+}
+
+TEST(PlannedTraining, no_rule_of_others_ends_earlier_on_the_same_executor) {
+  CommunicatorOptions tcp;
+  tcp.transport = "tcp";
+  test::run_ranks_in_world(kRanks, replay, tcp, kRanks);
 }
 
 Task<> measure(Communicator& comm) {
