@@ -72,6 +72,7 @@ Task<> ControlPlane::exchange_hellos(const HelloFor& hello_for, const Taken& tak
   CancelScope* around = co_await current_scope();
   services_ = &services;
   services.spawn(report_shortages());
+  if (membership_.ranks_of_host() < membership_.size) services.spawn(watch_hosts());
   for (Rank peer = 0; peer < membership_.size; ++peer)
     if (peer != membership_.rank) services.spawn(tell(peer));
   HelloFailures failures;
@@ -320,6 +321,20 @@ Task<> ControlPlane::report_shortages() {
     co_await engine_.let_others_run();
     for (Rank peer = 0; peer < membership_.size; ++peer)
       if (std::exchange(peers_[peer].hangs_up, false)) membership_.control[peer].shutdown();
+  }
+}
+
+/// What was sent a moment ago has had no time for an answer: it has to be missing twice.
+Task<> ControlPlane::watch_hosts() {
+  constexpr int kLooks = 5;
+  for (;;) {
+    co_await engine_.sleep_for(membership_.host_timeout / kLooks);
+    for (Rank peer = 0; peer < membership_.size; ++peer) {
+      if (peer == membership_.rank || membership_.shares_host(peer) || !is_reached(peer)) continue;
+      const bool is_unanswered = membership_.control[peer].is_unanswered(membership_.host_timeout);
+      if (is_unanswered && peers_[peer].is_unanswered) membership_.control[peer].give_host_up();
+      peers_[peer].is_unanswered = is_unanswered;
+    }
   }
 }
 

@@ -129,6 +129,7 @@ class ControlPlane : Immovable {
   void flush(Rank peer) noexcept;
   void cannot_tell(Rank peer, int error_number, bool is_last_word) noexcept;
   Task<> report_shortages();
+  Task<> watch_hosts();
   void take(Rank peer, const ControlMessage& message);
   /// The communicator that was joined hears of a departure once.
   void depart(Rank peer) noexcept;
@@ -147,6 +148,7 @@ class ControlPlane : Immovable {
     ControlQueue queue{};
     Notify has_queued{};
     bool hangs_up = false;  ///< it is not told why
+    bool is_unanswered = false;
   };
   [[nodiscard]] bool has_untold(Rank peer) const noexcept {
     return is_reached(peer) && !peers_[peer].queue.is_empty();

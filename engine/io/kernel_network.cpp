@@ -76,6 +76,7 @@ class KernelNetwork final : public Network {
   void set_buffer_bytes(int socket, std::size_t bytes) noexcept override;
 
   void set_host_timeout(int socket, Duration longest) noexcept override;
+  bool is_unanswered(int socket, Duration longest) noexcept override { return silence(socket) >= longest; }
 
   int peer_credentials(int socket, PeerCredentials& into) override {
     ucred credentials{};
@@ -109,18 +110,16 @@ int KernelNetwork::send(int socket, std::span<const std::byte> first,
   return sent < 0 ? -errno : static_cast<int>(sent);
 }
 
-/// Probes where nothing is to be sent, with the same limit for both: TCP_USER_TIMEOUT (RFC 5482) goes before
-/// the number of probes.
+/// Probes where nothing is to be sent. TCP_USER_TIMEOUT would be for the rest, but also ends a connection
+/// whose other end answers that it has no room: that one only computes.
 void KernelNetwork::set_host_timeout(int socket, Duration longest) noexcept {
   constexpr int kProbes = 4;
-  const auto whole = std::chrono::duration_cast<std::chrono::milliseconds>(longest);
   const auto interval = std::chrono::duration_cast<std::chrono::seconds>(longest / (kProbes + 1));
   const int seconds = std::max(1, static_cast<int>(interval.count()));
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
   set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, seconds);
   set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(whole.count()));
 }
 
 /// Of a connection that was reset the kernel goes on counting.

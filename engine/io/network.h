@@ -48,9 +48,11 @@ class Network {
   /// Where something that was sent is on its way to another host: for how long nothing has come from there,
   /// acknowledgements included. Zero if nothing is on its way, or the network does not tell.
   virtual Duration silence(int /*socket*/) noexcept { return {}; }
-  /// The connection ends with ETIMEDOUT once the other end's host has not answered for that long, whether
-  /// anything is to be sent or not.
+  /// While nothing is to be sent, the connection ends with ETIMEDOUT once the other end's host has not
+  /// answered for that long.
   virtual void set_host_timeout(int /*socket*/, Duration /*longest*/) noexcept {}
+  /// Whether what was sent has found no answer for that long; not where the other end has no room for it.
+  virtual bool is_unanswered(int /*socket*/, Duration /*longest*/) noexcept { return false; }
   /// Both directions.
   virtual void shutdown(int socket) noexcept = 0;
 

@@ -102,6 +102,15 @@ class Socket {
   [[nodiscard]] Duration silence() noexcept { return network().silence(handle_.number()); }
   /// As Network::set_host_timeout().
   void set_host_timeout(Duration longest) noexcept { network().set_host_timeout(descriptor(), longest); }
+  /// As Network's.
+  [[nodiscard]] bool is_unanswered(Duration longest) noexcept {
+    return is_open() && network().is_unanswered(descriptor(), longest);
+  }
+  /// Its host is lost: as shutdown().
+  void give_host_up() noexcept {
+    has_lost_host_ = true;
+    shutdown();
+  }
   /// Whether sending or receiving failed since the other end's host does not answer.
   [[nodiscard]] bool has_lost_host() const noexcept { return has_lost_host_; }
   /// Both directions, at once: the other end sees the end of the stream, and waits here complete.

@@ -14,8 +14,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <vector>
 
 namespace cohort::silence_test {
 namespace {
@@ -57,6 +59,30 @@ TEST(Silence, is_known_of_what_is_not_acknowledged) {
     engine.run(cut_and_listen(engine));
   });
   part.join();
+}
+
+/// As a control connection of a rank that computes: its kernel goes on saying that there is no room.
+TEST(HostTimeout, ends_no_connection_whose_other_end_has_no_room) {
+  constexpr Duration kTimeout = std::chrono::seconds(1);
+  Engine engine;
+  auto body = [&]() -> Task<> {
+    const Address any = Address::parse("127.0.0.1:0");
+    Listener listener(engine, any);
+    Socket socket = co_await Socket::connect(engine, listener.local_address());
+    Socket busy = co_await listener.accept();
+    socket.set_host_timeout(kTimeout);
+    const std::vector<std::byte> block(1U << 20);
+    int sent = 0;
+    while (sent >= 0) sent = socket.try_send_some(block, std::span<const std::byte>());
+    EXPECT_EQ(sent, -EAGAIN);
+    co_await engine.sleep_for(4 * kTimeout);
+    const int later = socket.try_send_some(block, std::span<const std::byte>());
+    EXPECT_NE(later, -ETIMEDOUT);
+    EXPECT_FALSE(socket.has_lost_host());
+    EXPECT_FALSE(socket.is_unanswered(kTimeout));
+    EXPECT_TRUE(busy.is_open());
+  };
+  engine.run(body());
 }
 
 }  // namespace
