@@ -65,13 +65,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::allreduce_coalesced(
   return start(std::move(job), std::move(call), how(options));
 }
 
-ProcessGroupCohort::Work ProcessGroupCohort::allgather_into_tensor_coalesced(
-    Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
-  check_coalesced(outputs, inputs, getSize(), "allgather_into_tensor_coalesced");
-  Collective call;
-  call.op = "all_gather";
-  call.type = are_alike(inputs) ? type_name(inputs[0]) : kBytes;
-  Job job{OpType::COALESCED, "cohort:all_gather_into_tensor_coalesced", {}, outputs};
+void ProcessGroupCohort::give_pairs(const Tensors& inputs, Tensors& outputs, Collective& call, Job& job) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const at::Tensor in = readable(inputs[i]);
     const at::Tensor out = writable(outputs[i]);
@@ -80,6 +74,16 @@ ProcessGroupCohort::Work ProcessGroupCohort::allgather_into_tensor_coalesced(
     job.inputs.push_back(in);
     job.finish = both(std::move(job.finish), copying_back(out, outputs[i]));
   }
+}
+
+ProcessGroupCohort::Work ProcessGroupCohort::allgather_into_tensor_coalesced(
+    Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
+  check_coalesced(outputs, inputs, getSize(), "allgather_into_tensor_coalesced");
+  Collective call;
+  call.op = "all_gather";
+  call.type = are_alike(inputs) ? type_name(inputs[0]) : kBytes;
+  Job job{OpType::COALESCED, "cohort:all_gather_into_tensor_coalesced", {}, outputs};
+  give_pairs(inputs, outputs, call, job);
   return start(std::move(job), std::move(call), how(options));
 }
 
@@ -90,14 +94,7 @@ ProcessGroupCohort::Work ProcessGroupCohort::reduce_scatter_tensor_coalesced(
               "cohort: reduce_scatter_tensor_coalesced: tensors must all have the same type");
   Collective call = combining("reduce_scatter", inputs[0], options.reduceOp);
   Job job{OpType::COALESCED, "cohort:reduce_scatter_tensor_coalesced", {}, outputs};
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const at::Tensor in = readable(inputs[i]);
-    const at::Tensor out = writable(outputs[i]);
-    call.inputs.push_back(memory_of(in));
-    call.tensors.push_back(memory_of(out));
-    job.inputs.push_back(in);
-    job.finish = both(std::move(job.finish), copying_back(out, outputs[i]));
-  }
+  give_pairs(inputs, outputs, call, job);
   return start(std::move(job), std::move(call), how(options));
 }
 

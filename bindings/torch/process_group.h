@@ -120,6 +120,8 @@ class ProcessGroupCohort final : public c10d::Backend {
   }
   /// Of its own tensor in lists of the ranks'.
   std::size_t place() const noexcept { return static_cast<std::size_t>(getRank()); }
+  /// Each input with its output, in one call.
+  static void give_pairs(const Tensors& inputs, Tensors& outputs, Collective& call, Job& job);
   Work start(Job job, Collective call, How how);
   Work start(Job job, Message call);
   template <class Call>

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import pathlib
-import shutil
 import sys
 import unittest
 
@@ -18,9 +17,7 @@ from hosts import COMMAND, RUNNER, Hosts
 class BenchOnHosts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        hosts_of_test.require()
-        if not pathlib.Path("/usr/sbin/sshd").exists() or not shutil.which("ssh-keygen"):
-            raise unittest.SkipTest("openssh-server is not installed")
+        hosts_of_test.require_ssh()
         cls.hosts = Hosts(2)
         cls.hosts.__enter__()
         cls.addClassCleanup(cls.hosts.__exit__)

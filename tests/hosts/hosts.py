@@ -49,6 +49,13 @@ def require():
             raise unittest.SkipTest(f"{program} is not built")
 
 
+def require_ssh():
+    """The same, for Hosts.serve_ssh()."""
+    require()
+    if not pathlib.Path("/usr/sbin/sshd").exists() or not shutil.which("ssh-keygen"):
+        raise unittest.SkipTest("openssh-server is not installed")
+
+
 def _holder(*namespaces, script="true", arguments=()):
     """A process that keeps namespaces alive, once the script has made them what they are to be."""
     holder = subprocess.Popen(

@@ -23,9 +23,7 @@ LIMIT_S = 90
 class Launchers(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        hosts_of_test.require()
-        if not pathlib.Path("/usr/sbin/sshd").exists() or not shutil.which("ssh-keygen"):
-            raise unittest.SkipTest("openssh-server is not installed")
+        hosts_of_test.require_ssh()
         cls.hosts = Hosts(3)
         cls.hosts.__enter__()
         cls.addClassCleanup(cls.hosts.__exit__)

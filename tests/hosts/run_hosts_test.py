@@ -5,7 +5,6 @@
 import pathlib
 import re
 import secrets
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,9 +21,7 @@ BENCH = (COMMAND, "bench", "all_reduce", "--sizes", "8,64K", "--iters", "3")
 class RunOnHosts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        hosts_of_test.require()
-        if not pathlib.Path("/usr/sbin/sshd").exists() or not shutil.which("ssh-keygen"):
-            raise unittest.SkipTest("openssh-server is not installed")
+        hosts_of_test.require_ssh()
         cls.hosts = Hosts(3)
         cls.hosts.__enter__()
         cls.addClassCleanup(cls.hosts.__exit__)

@@ -2,6 +2,8 @@
 #include <cohort/collectives/schedules/algorithms/library.h>
 #include <cohort/collectives/schedules/memory/announced_blocks.h>
 
+#include <concepts>
+
 namespace cohort {
 namespace all_gather_slots {
 namespace {
@@ -18,7 +20,8 @@ constexpr Algorithm<Op> kAlgorithm = {
     .name = "slots",
     .scope = Scope::node,
     .cost = cost,
-    .local = {.announces = Announces::data, .combine = take_announced_blocks<Op>, .may_refer = true}};
+    .local = {.announces = Announces::data, .combine = take_announced_blocks<Op>, .may_refer = true},
+    .keeps_to_blocks = std::same_as<Op, AllGather>};
 
 }  // namespace
 }  // namespace all_gather_slots
