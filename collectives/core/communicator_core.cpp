@@ -72,12 +72,13 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
           [this](Rank peer) { return messages_.resources().is_cut_off(peer); }),
       composite_(engine, membership_, choices_, job_->heap(), call_, messages_),
       calibrator_({engine, membership_, *job_, is_group_, choices_, messages_, options.pull_from_bytes}),
-      watchdog_(
-          engine,
-          [this] {
-            if (!call_.is_between_messages()) health_.report_stall();
-          },
-          [this] { time_is_over(); }),
+      watchdog_(engine, long_call_of(options),
+                {.on_stall =
+                     [this] {
+                       if (!call_.is_between_messages()) health_.report_stall();
+                     },
+                 .on_long_call = [this] { warn_of_long_call(); },
+                 .on_deadline = [this] { time_is_over(); }}),
       report_({engine, membership_, messages_, health_, call_, watchdog_}) {
   services_.set_on_failure([this](const std::exception_ptr& failure) { service_failed(failure); });
   Resources& resources = messages_.resources();

@@ -161,6 +161,7 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   // Failing and leaving (communicator_core_failures.cpp):
   /// What runs, as the communicator has failed.
   void end_with(const Error& cause) noexcept;
+  void warn_of_long_call() noexcept;
   void time_is_over() noexcept;
   void service_failed(const std::exception_ptr& failure) noexcept;
   void fail_of_service(const std::exception_ptr& failure);

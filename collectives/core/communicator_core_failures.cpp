@@ -74,6 +74,11 @@ void CommunicatorCore::end_with(const Error& cause) noexcept {
   messages_.resources().shutdown();
 }
 
+void CommunicatorCore::warn_of_long_call() noexcept {
+  if (health_.is_failed()) return;
+  health_.unless_out_of_memory([&] { services_.spawn(report_.warn_of_long_call()); });
+}
+
 void CommunicatorCore::time_is_over() noexcept {
   health_.unless_out_of_memory(
       [&] { operation_scope_->cancel(Error(ErrorKind::DeadlineExceeded, "the time of the call is over")); });

@@ -3,12 +3,18 @@
 
 #include <cohort/collectives/job/listen_for.h>
 #include <cohort/engine/failure.h>
+#include <cohort/engine/log.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 namespace cohort {
+namespace {
+
+double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
 
 /// At a deadline, who is missing; of a connection that cannot be made, whether that rank is dead.
 Task<> FailureReport::hear_of_others(const std::exception_ptr& failure) {
@@ -109,38 +115,59 @@ std::optional<Rank> FailureReport::silent_while_measuring() const {
   return silent.empty() ? std::nullopt : std::optional(silent.front());
 }
 
+FailureReport::Finding FailureReport::find_what_it_waits_for() const {
+  if (from_.call.is_between_messages())  // the others wait for this rank
+    return {.who = fmt::format("{} is at work on it by itself", from_.membership.self().describe()),
+            .advice = "look at how busy its host is",
+            .culprit = from_.membership.rank};
+  const Missing missing = this->missing();
+  if (!missing.ranks.empty())
+    return {.who = fmt::format("{} so far by {}{}",
+                               from_.call.is_in_later_message() ? "its message not begun" : "not called",
+                               names_of(missing.ranks), whereabouts_of(missing.ranks)),
+            .advice = fmt::format("find out what {} instead",
+                                  missing.ranks.size() == 1 ? "that rank does" : "those ranks do"),
+            .culprit = missing.culprit ? missing.culprit : missing.waiting};
+  const std::vector<Rank> silent = this->silent();
+  if (silent.empty())
+    return {.who = "all ranks have called it and wait for data",
+            .advice = "look at the network between them and at how busy their hosts are",
+            .culprit = std::nullopt};
+  const bool is_one = silent.size() == 1;  // of several, some may compute only
+  return {.who = fmt::format("all ranks have called it, but no answer comes from {}{}", names_of(silent),
+                             whereabouts_of(silent)),
+          .advice = is_one ? "find out whether it is stopped, and whether its host can be reached"
+                           : "find out which is stopped, or whose host cannot be reached",
+          .culprit = is_one ? std::optional(silent.front()) : std::nullopt};
+}
+
 Error FailureReport::deadline_exceeded() const {
-  const double seconds = std::chrono::duration<double>(from_.watchdog.elapsed()).count();
-  std::string who = "all ranks have called it and wait for data";
-  std::string advice = "look at the network between them and at how busy their hosts are";
-  std::optional<Rank> culprit;
-  if (from_.call.is_between_messages()) {  // the others wait for this rank
-    culprit = from_.membership.rank;
-    who = fmt::format("{} is at work on it by itself", from_.membership.self().describe());
-    advice = "look at how busy its host is";
-  } else {
-    const Missing missing = this->missing();
-    const std::vector<Rank> silent = this->silent();
-    if (!missing.ranks.empty()) {
-      culprit = missing.culprit ? missing.culprit : missing.waiting;
-      who = fmt::format("{} so far by {}{}",
-                        from_.call.is_in_later_message() ? "its message not begun" : "not called",
-                        names_of(missing.ranks), whereabouts_of(missing.ranks));
-      advice = missing.ranks.size() == 1 ? "find out what that rank does instead"
-                                         : "find out what those ranks do instead";
-    } else if (!silent.empty()) {
-      if (silent.size() == 1) culprit = silent.front();  // of several, some may compute only
-      who = fmt::format("all ranks have called it, but no answer comes from {}{}", names_of(silent),
-                        whereabouts_of(silent));
-      advice = silent.size() == 1 ? "find out whether it is stopped, and whether its host can be reached"
-                                  : "find out which is stopped, or whose host cannot be reached";
-    }
-  }
-  Error error(ErrorKind::DeadlineExceeded,
-              fmt::format("{} on '{}' was not finished within {:.3f} s: {}; {}, or give the call a longer "
-                          "deadline (COHORT_TIMEOUT)",
-                          from_.call.text(), from_.membership.name, seconds, who, advice));
-  return culprit ? error.with_culprit(*culprit) : error;
+  const Finding finding = find_what_it_waits_for();
+  const Error error(ErrorKind::DeadlineExceeded,
+                    fmt::format("{} on '{}' was not finished within {:.3f} s: {}; {}, or give the call a "
+                                "longer deadline (COHORT_TIMEOUT)",
+                                from_.call.text(), from_.membership.name,
+                                seconds_of(from_.watchdog.elapsed()), finding.who, finding.advice));
+  return finding.culprit ? error.with_culprit(*finding.culprit) : error;
+}
+
+Task<> FailureReport::warn_of_long_call() {
+  const TimePoint started = from_.watchdog.started();
+  const std::uint64_t sequence = from_.messages.running().sequence;
+  co_await ask_others();
+  const bool is_over = !from_.messages.running().is_running || from_.watchdog.started() != started ||
+                       from_.messages.running().sequence != sequence;
+  if (is_over || from_.health.is_failed()) co_return;
+  std::vector<Rank> missing = this->missing().ranks;
+  std::ranges::sort(missing);
+  Rank lowest = 0;  // of those that wait
+  for (const Rank rank : missing) lowest += rank == lowest ? 1 : 0;
+  const Finding finding = find_what_it_waits_for();
+  const TimePoint now = from_.engine.now();
+  log(lowest == from_.membership.rank ? LogLevel::warn : LogLevel::info,
+      "{} on '{}' has taken {:.0f} s: {}; {}; it is given up after another {:.0f} s (COHORT_TIMEOUT)",
+      from_.call.text(), from_.membership.name, seconds_of(now - started), finding.who, finding.advice,
+      seconds_of(from_.watchdog.deadline() - now));
 }
 
 /// Ranks of this host are seen to come. Others say that they have, when they stall or are asked.

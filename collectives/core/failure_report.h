@@ -41,6 +41,10 @@ class FailureReport : Immovable {
   /// `sequence`: of the call that it gives up; 0: none runs.
   void give_up(const std::string& when_and_why, std::uint64_t sequence) noexcept;
 
+  /// Says in the log for whom the running call waits, if it still does once the others have been asked: the
+  /// lowest rank that waits warns.
+  Task<> warn_of_long_call();
+
   /// Who does not answer while ranks measure, if there is one: all are asked. Not cancelled with them.
   Task<std::optional<Rank>> find_silent();
 
@@ -55,6 +59,13 @@ class FailureReport : Immovable {
   };
 
   [[nodiscard]] Missing missing() const;
+  /// For what a call waits that has taken long.
+  struct Finding {
+    std::string who;
+    std::string advice;
+    std::optional<Rank> culprit;
+  };
+  [[nodiscard]] Finding find_what_it_waits_for() const;
   /// Of those that have come, who does not answer: on any host, for all ranks are asked.
   [[nodiscard]] std::vector<Rank> silent() const;
   Task<> ask_others();

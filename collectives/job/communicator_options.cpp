@@ -58,6 +58,7 @@ CommunicatorOptions CommunicatorOptions::collectives_from_environment() {
     options.copy_threads = static_cast<unsigned>(*threads);
   (void)FigureCache::from_environment();  // tells what is wrong before ranks join
   options.timeout = environment::duration("COHORT_TIMEOUT").value_or(Duration::zero());
+  options.warn_after = environment::duration("COHORT_WARN_AFTER");
   return options;
 }
 

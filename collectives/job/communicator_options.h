@@ -49,7 +49,10 @@ struct CommunicatorOptions {
   /// Threads that help a rank with large copies and reductions; nullopt: COHORT_COPY_THREADS, or up to 3 of
   /// the cores that this host's ranks leave idle.
   std::optional<unsigned> copy_threads;
-  Duration timeout{0};       ///< of a collective; zero: COHORT_TIMEOUT, or 10 minutes
+  Duration timeout{0};  ///< of a collective; zero: COHORT_TIMEOUT, or 10 minutes
+  /// How long a collective takes before the log says for whom it waits, and again after twice as long, four
+  /// times ...; nullopt: COHORT_WARN_AFTER, or 30 s; zero: never.
+  std::optional<Duration> warn_after;
   bool is_isolated = false;  ///< reach ranks of this process as if they were in others; on all ranks
 
   /// All from the environment.

@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kGroupsOfFullSize = 16;
 constexpr std::size_t kDefaultHeapBytes = std::size_t{4} << 30;
 constexpr Duration kDefaultTimeout = std::chrono::minutes(10);
+constexpr Duration kDefaultWarnAfter = std::chrono::seconds(30);
 
 }  // namespace
 
@@ -50,6 +51,11 @@ AlgorithmTable table_of(const CommunicatorOptions& options) {
 
 Duration timeout_of(const CommunicatorOptions& options) {
   return options.timeout > Duration::zero() ? options.timeout : kDefaultTimeout;
+}
+
+Duration long_call_of(const CommunicatorOptions& options) {
+  const Duration asked = options.warn_after.value_or(kDefaultWarnAfter);
+  return asked > Duration::zero() ? asked : Duration::max();
 }
 
 }  // namespace cohort

@@ -22,5 +22,7 @@ namespace cohort {
 [[nodiscard]] AlgorithmTable table_of(const CommunicatorOptions& options);
 /// Of a collective.
 [[nodiscard]] Duration timeout_of(const CommunicatorOptions& options);
+/// From which time on a collective is long.
+[[nodiscard]] Duration long_call_of(const CommunicatorOptions& options);
 
 }  // namespace cohort

@@ -13,11 +13,14 @@ constexpr Duration kStall = std::chrono::milliseconds(100);
 void Watchdog::begin(Duration timeout) {
   started_ = engine_.now();
   deadline_ = after(started_, timeout);
-  engine_.timers().arm(*this, std::min(deadline_, started_ + kStall));
+  is_long_at_ = after(started_, long_call_);
+  stalls_at_ = started_ + kStall;
+  arm();
 }
 
 void Watchdog::begin_message() noexcept {
-  engine_.timers().arm(*this, std::min(deadline_, engine_.now() + kStall));
+  stalls_at_ = engine_.now() + kStall;
+  arm();
 }
 
 void Watchdog::end() noexcept {
@@ -25,11 +28,20 @@ void Watchdog::end() noexcept {
   engine_.timers().disarm(*this);
 }
 
+void Watchdog::arm() noexcept { engine_.timers().arm(*this, std::min({deadline_, stalls_at_, is_long_at_})); }
+
 void Watchdog::expire() noexcept {
-  if (engine_.now() >= deadline_) return on_deadline_();
-  // Once a message: whoever comes late finds it then.
-  on_stall_();
-  engine_.timers().arm(*this, deadline_);
+  const TimePoint now = engine_.now();
+  if (now >= deadline_) return listeners_.on_deadline();
+  if (now >= stalls_at_) {
+    stalls_at_ = kNever;  // once a message: whoever comes late finds it then
+    listeners_.on_stall();
+  }
+  if (now >= is_long_at_) {
+    is_long_at_ = after(now, now - started_);
+    listeners_.on_long_call();
+  }
+  arm();
 }
 
 }  // namespace cohort

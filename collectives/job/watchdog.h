@@ -7,13 +7,19 @@
 
 namespace cohort {
 
-/// Watches the running call: says once for each of its messages that it makes no progress, and that the time
-/// of the call is over. Threads: the engine's.
+/// Watches the running call: says once for each of its messages that it makes no progress, when it has taken
+/// long, twice as long, four times ..., and that its time is over. Threads: the engine's.
 class Watchdog final : private Timer {
  public:
-  /// Both are called on the loop.
-  Watchdog(Engine& engine, std::function<void()> on_stall, std::function<void()> on_deadline)
-      : engine_(engine), on_stall_(std::move(on_stall)), on_deadline_(std::move(on_deadline)) {}
+  /// Called on the loop.
+  struct Listeners {
+    std::function<void()> on_stall;
+    std::function<void()> on_long_call;
+    std::function<void()> on_deadline;
+  };
+  /// `long_call`: how long a call takes that is long.
+  Watchdog(Engine& engine, Duration long_call, Listeners listeners)
+      : engine_(engine), long_call_(long_call), listeners_(std::move(listeners)) {}
 
   /// A call begins, and so does its message, if it is one.
   void begin(Duration timeout);
@@ -23,16 +29,20 @@ class Watchdog final : private Timer {
   void end() noexcept;
   /// Of the call that runs.
   [[nodiscard]] TimePoint deadline() const noexcept { return deadline_; }
+  [[nodiscard]] TimePoint started() const noexcept { return started_; }
   /// How long the call that ran last took.
   [[nodiscard]] Duration elapsed() const noexcept { return ended_ - started_; }
 
  private:
+  void arm() noexcept;
   void expire() noexcept override;
 
   Engine& engine_;
-  const std::function<void()> on_stall_;
-  const std::function<void()> on_deadline_;
+  const Duration long_call_;
+  const Listeners listeners_;
   TimePoint started_{};
+  TimePoint stalls_at_{};
+  TimePoint is_long_at_{};
   TimePoint deadline_{};
   TimePoint ended_{};
 };

@@ -63,6 +63,7 @@ constexpr auto kVariables = std::to_array<std::string_view>({
     "COHORT_TLS",
     "COHORT_TORCH",
     "COHORT_TRANSPORT",
+    "COHORT_WARN_AFTER",
 });
 /// Letters that are wrong, missing or too many in what is still taken for a slip.
 constexpr std::size_t kMostSlips = 2;
