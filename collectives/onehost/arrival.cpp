@@ -279,8 +279,6 @@ void Arrival::bind_slots(const Call& call) noexcept {
 /// What is to be done if nobody's data stays where it is. Found while the own announcement travels, since
 /// nothing waits for it then; but where ranks share cores, a peer may want this one. So it serves the next
 /// call of that kind on the same memory, too, unless its data goes round a ring.
-///
-/// Counts, whose digest alone is signed, are looked at each time.
 void Arrival::expect_data(const Call& call) noexcept {
   Expected& expected = this->expected();
   const std::byte* const place = group_.payload(membership_.rank, running_.sequence, call.announced_bytes);
@@ -293,7 +291,7 @@ void Arrival::expect_data(const Call& call) noexcept {
     lacks_memory_ = true;
     return;
   }
-  expected.algorithm = call.counts.empty() ? call.algorithm : nullptr;
+  expected.algorithm = Expected::may_serve(call) ? call.algorithm : nullptr;
   expected.count = call.count;
   expected.signature = running_.signature;
   expected.send = call.send;

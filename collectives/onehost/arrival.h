@@ -83,8 +83,12 @@ class Arrival : Immovable {
   /// The local schedule of an earlier call in the same slots, and what its addresses depend on besides.
   struct Expected {
     [[nodiscard]] bool is_for(const Call& call, const Signature& of, const std::byte* in) const noexcept {
-      return algorithm == call.algorithm && call.counts.empty() && count == call.count && signature == of &&
+      return algorithm == call.algorithm && may_serve(call) && count == call.count && signature == of &&
              send == call.send && recv == call.recv && place == in;
+    }
+    /// Counts and blocks are looked at each time: of counts a digest alone is signed.
+    [[nodiscard]] static bool may_serve(const Call& call) noexcept {
+      return call.counts.empty() && call.blocks.empty();
     }
 
     const AnyAlgorithm* algorithm = nullptr;  ///< none: nothing is kept
