@@ -177,7 +177,8 @@ cohort_status cohort_abort(cohort_comm* comm, const char* reason);
 /// Lets go of it, which closes it once its calls are over. Null is nothing to free, here and below.
 void cohort_free(cohort_comm* comm);
 
-/// Memory on which large calls copy nothing twice. Lives until it is freed; children of fork do not have it.
+/// Memory on which large calls copy nothing twice. Lives until it is freed; children of fork write to it for
+/// themselves alone.
 cohort_status cohort_allocate(cohort_comm* comm, size_t bytes, cohort_memory** memory);
 void* cohort_memory_data(const cohort_memory* memory);
 void cohort_memory_free(cohort_memory* memory);

@@ -4,6 +4,7 @@
 #include <cohort/engine/assert.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/immovable.h>
+#include <cohort/engine/system/child_view.h>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -19,6 +20,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -121,10 +123,13 @@ class SharedMemory::Mapping : Immovable {
     const std::size_t aligned = round_up(reinterpret_cast<std::uintptr_t>(reserved_), kHugePageBytes);
     data_ = reinterpret_cast<std::byte*>(aligned);
   }
-  ~Mapping() { ::munmap(reserved_, reserved_bytes_); }
+  ~Mapping() {
+    child_view_.reset();
+    ::munmap(reserved_, reserved_bytes_);
+  }
 
-  /// The one of that name that this process has already, or a new one. A forked child has none of its
-  /// parent's mappings (MADV_DONTFORK), but a copy of the table.
+  /// The one of that name that this process has already, or a new one. A forked child has private
+  /// views of its parent's mappings, and a copy of the table.
   static std::shared_ptr<Mapping> find_or_make(const std::string& name, std::size_t bytes) {
     static std::mutex mutex;
     static std::map<std::tuple<::pid_t, std::string, std::size_t>, std::weak_ptr<Mapping>> by_name;
@@ -149,7 +154,10 @@ class SharedMemory::Mapping : Immovable {
       throw Error(ErrorKind::ProtocolError,
                   "ranks of one process were given different shared memory segments");
   }
-  void close_descriptor() noexcept { descriptor_.close(); }
+  void close_descriptor() noexcept {
+    child_view_.reset();
+    descriptor_.close();
+  }
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size_bytes() const noexcept { return bytes_; }
@@ -161,8 +169,8 @@ class SharedMemory::Mapping : Immovable {
                descriptor.number(), 0) == MAP_FAILED)
       throw no_address_space(errno, bytes_);
     ::madvise(data_, bytes_, MADV_DONTDUMP);
-    ::madvise(data_, bytes_, MADV_DONTFORK);
     descriptor_ = std::move(descriptor);
+    child_view_.emplace(data_, bytes_, descriptor_.number());
     is_backed_ = true;
   }
 
@@ -173,6 +181,7 @@ class SharedMemory::Mapping : Immovable {
 
   std::mutex mutex_;  ///< while it is being backed; what it guards stays as it is then
   Descriptor descriptor_;
+  std::optional<ChildView> child_view_;
   bool is_backed_ = false;
 };
 

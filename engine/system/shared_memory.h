@@ -13,8 +13,9 @@ namespace cohort {
 /// descriptor.
 ///
 /// No name anywhere, so nothing can be left behind or guessed; sealed against shrinking and growing, so that
-/// no peer can make an access fault. Its size is address space: pages are there when first touched. Threads:
-/// several may back and use mappings that they share.
+/// no peer can make an access fault. Its size is address space: pages are there when first touched. A child
+/// of fork() has a private view of its own segments (ChildView), and none of others'. Threads: several may
+/// back and use mappings that they share.
 class SharedMemory {
  public:
   /// Segments begin at a multiple of this, so that offsets and addresses align alike.

@@ -148,7 +148,7 @@ def mapped_tensors(group: Any = None) -> Iterator[None]:
     """Tensors of 64 KiB and more that this thread makes inside lie in memory that the ranks of this host map, as long as
     there is room (COHORT_HEAPSIZE, 4 GiB): collectives on them copy nothing twice. So do gradients and the buckets of
     DistributedDataParallel, which it makes when it is constructed and anew in the second step. They keep the group until they
-    are freed, and no child of fork may touch them. `group`: one of the backend "cohort"; ValueError for others."""
+    are freed. A child of fork writes to them for itself alone. `group`: one of the backend "cohort"; ValueError for others."""
     group = _backend_of(group or dist.distributed_c10d._get_default_group())
     if group is None:
         raise ValueError("mapped_tensors: the group has no backend for tensors in CPU memory")

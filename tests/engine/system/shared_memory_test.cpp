@@ -73,6 +73,43 @@ TEST(SharedMemory, forked_child_does_not_take_its_parents_mapping) {
   EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
+TEST(SharedMemory, forked_child_reads_what_is_there_and_writes_for_itself) {
+  SharedMemory mine = SharedMemory::create(kBytes);
+  const SharedMemory part = mine.part(4096, 4096);
+  const SharedMemory gone = [] {
+    SharedMemory other = SharedMemory::create(kBytes);
+    return other.part(0, 4096);
+  }();
+  part.data()[1] = std::byte{7};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int read = std::to_integer<int>(part.data()[1]);
+    part.data()[1] = std::byte{9};
+    gone.data()[0] = std::byte{9};
+    ::_exit(read);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_EQ(part.data()[1], std::byte{7});
+  EXPECT_EQ(gone.data()[0], std::byte{0});
+}
+
+TEST(SharedMemory, forked_child_has_nothing_of_what_is_another_processs) {
+  const SharedMemory mine = SharedMemory::create(kBytes);
+  const SharedMemory theirs = SharedMemory::map(copy_of(mine), kBytes);
+  EXPECT_EXIT(
+      {
+        const pid_t child = ::fork();
+        if (child == 0) ::_exit(std::to_integer<int>(theirs.data()[0]));
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        ::_exit(WIFSIGNALED(status) ? 3 : 0);
+      },
+      testing::ExitedWithCode(3), "");
+}
+
 /// As a rank that lies would have it: what threads share must be one segment.
 TEST(SharedMemory, backed_already_is_not_backed_by_another_segment) {
   SharedMemory mine = SharedMemory::reserve(kBytes);

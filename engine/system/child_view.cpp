@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/engine/system/child_view.h>
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <mutex>
+
+namespace cohort {
+
+/// Those of this process, for the child that it is about to have.
+class ChildViews {
+ public:
+  /// Never ended: a process may fork as it exits.
+  static ChildViews& all() noexcept {
+    static auto& views = *new ChildViews;
+    return views;
+  }
+
+  void add(ChildView& view) noexcept {
+    const std::lock_guard lock(mutex_);
+    view.next_ = first_;
+    if (first_ != nullptr) first_->previous_ = &view;
+    first_ = &view;
+  }
+  void remove(const ChildView& view) noexcept {
+    const std::lock_guard lock(mutex_);
+    ::madvise(view.data_, view.bytes_, MADV_DONTFORK);
+    (view.previous_ == nullptr ? first_ : view.previous_->next_) = view.next_;
+    if (view.next_ != nullptr) view.next_->previous_ = view.previous_;
+  }
+
+ private:
+  ChildViews() noexcept {
+    ::pthread_atfork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); }, [] { all().map(); });
+  }
+
+  /// In the child, whose one thread is the one that has forked.
+  void map() noexcept {
+    for (const ChildView* view = first_; view != nullptr; view = view->next_) {
+      void* const at = ::mmap(view->data_, view->bytes_, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, view->descriptor_, 0);
+      if (at == MAP_FAILED) ::munmap(view->data_, view->bytes_);
+    }
+    mutex_.unlock();
+  }
+
+  std::mutex mutex_;
+  ChildView* first_ = nullptr;
+};
+
+ChildView::ChildView(std::byte* data, std::size_t bytes, int descriptor) noexcept
+    : data_(data), bytes_(bytes), descriptor_(descriptor) {
+  ChildViews::all().add(*this);
+}
+
+ChildView::~ChildView() { ChildViews::all().remove(*this); }
+
+}  // namespace cohort

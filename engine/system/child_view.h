@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/engine/immovable.h>
+
+#include <cstddef>
+
+namespace cohort {
+
+/// A shared mapping of which a child of fork() gets a private view instead: it reads what is there, and what
+/// it writes is its own. What the parent and its peers write later it sees in pages that it has not written.
+///
+/// Where the kernel has no memory for that, the child has nothing mapped there. exec and vfork are no matter.
+/// Threads: any. Lifetime: at most the mapping's, with its descriptor open.
+class ChildView : Immovable {
+ public:
+  /// `data`: where the descriptor's first byte is mapped.
+  ChildView(std::byte* data, std::size_t bytes, int descriptor) noexcept;
+  /// From then on children have nothing mapped there.
+  ~ChildView();
+
+ private:
+  friend class ChildViews;
+
+  std::byte* const data_;
+  const std::size_t bytes_;
+  const int descriptor_;
+  ChildView* next_ = nullptr;
+  ChildView* previous_ = nullptr;
+};
+
+}  // namespace cohort
