@@ -24,6 +24,8 @@ namespace cohort {
 namespace {
 
 constexpr unsigned kMostStartedRanks = 1024;
+constexpr std::uint64_t kLastPort = 65535;
+constexpr unsigned kPortAttempts = 16;  // before it may be that of COHORT_ADDR, as of a range of one port
 
 constexpr const char* kRunFooter = R"(TIME is in seconds or has a unit: 60, 1.5, 250ms, 10min.
 
@@ -45,8 +47,9 @@ COHORT_ADDR, or MASTER_ADDR, and COHORT_SECRET_FILE.
   cohort run -n 4 --nodes 2 --node-rank $JOB_COMPLETION_INDEX -- ./train
 
 Each rank finds COHORT_RANK, COHORT_SIZE, COHORT_LOCAL_RANK, COHORT_LOCAL_SIZE, COHORT_ADDR and
-COHORT_SECRET_FD in its environment, and an empty standard input. What it started ends with the job,
-unless it has made a session of its own (setsid).
+COHORT_SECRET_FD in its environment, for programs written for torchrun RANK, WORLD_SIZE, LOCAL_RANK,
+LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, too (-x MASTER_PORT=29500 chooses another one), and an empty
+standard input. What it started ends with the job, unless it has made a session of its own (setsid).
 
 When a rank fails, the others have a second to say so themselves, then get SIGTERM, and two seconds later
 SIGKILL. With --keep-going they are left alone, for programs that go on without it; each failure is told.
@@ -95,6 +98,19 @@ int run_on_hosts(Engine& engine, const RunArguments& arguments) {
   return engine.run(launch_on_hosts(engine, std::move(hosts), std::move(options)));
 }
 
+/// As all nodes know it without asking each other: MASTER_ADDR and MASTER_PORT as they have them, else the
+/// host of rank 0's address, and a port that its job picks.
+MasterPlace master_among_nodes(const std::string& address, const std::string& job) {
+  const std::string host = environment::text("MASTER_ADDR").value_or(host_of(address));
+  if (const auto port = environment::number("MASTER_PORT", 1, kLastPort))
+    return {host, static_cast<std::uint16_t>(*port)};
+  std::string place = address;
+  for (unsigned attempt = 0; attempt < kPortAttempts && place == address; ++attempt)
+    place = meeting_address(host_of(address), fmt::format("master|{}|{}|{}", address, job, attempt));
+  const std::string port = place.substr(place.rfind(':') + 1);
+  return {host, static_cast<std::uint16_t>(environment::parse_number("the port", port, 1, kLastPort))};
+}
+
 /// Where somebody else starts this command once on each host, as Kubernetes does in pods.
 HostShare share_of(const RunArguments& arguments) {
   if (arguments.node_rank >= arguments.nodes)
@@ -114,6 +130,7 @@ HostShare share_of(const RunArguments& arguments) {
           "--nodes: COHORT_ADDR is not set, nor MASTER_ADDR: give HOST:PORT of the first node");
     share.address = meeting_address(*master, environment::text("MASTER_PORT").value_or(""));
   }
+  share.master = master_among_nodes(share.address, join.job);
   if (!share.secret)
     throw CLI::ValidationError(
         "--nodes: the job's secret is missing: give all nodes the same COHORT_SECRET_FILE");

@@ -15,6 +15,7 @@ namespace cohort {
 struct PortRange {
   std::uint16_t low = 0;
   std::uint16_t high = 0;
+  std::uint16_t left_out = 0;  ///< one of them that is somebody else's, as MASTER_PORT says it; 0: none
 
   [[nodiscard]] unsigned count() const noexcept { return high - low + 1U; }
   /// Throws InvalidArgument naming `source`.
@@ -51,6 +52,7 @@ auto listen_within(const std::optional<PortRange>& range, const Address& host, c
   const unsigned first = first_port_to_try(*range);
   for (unsigned i = 0; i < range->count(); ++i) {
     const unsigned port = range->low + (first + i) % range->count();
+    if (port == range->left_out && range->count() > 1) continue;
     try {
       return listen(host.with_port(static_cast<std::uint16_t>(port)));
     } catch (const Error& error) {

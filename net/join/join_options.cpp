@@ -9,6 +9,7 @@
 #include <cohort/net/auth/crypto.h>
 #include <cohort/net/join/join_environment.h>
 #include <cohort/net/join/launcher.h>
+#include <cohort/net/join/launcher_table.h>
 
 #include <fmt/format.h>
 
@@ -139,7 +140,11 @@ InterfaceChoice interfaces_from_environment() {
 std::optional<PortRange> ports_from_environment() {
   const auto text = environment::text("COHORT_PORT_RANGE");
   if (!text) return std::nullopt;
-  return PortRange::parse(*text, "COHORT_PORT_RANGE");
+  PortRange range = PortRange::parse(*text, "COHORT_PORT_RANGE");
+  const Rank master = launched_number("MASTER_PORT").value_or(0);
+  if (master <= std::numeric_limits<std::uint16_t>::max())
+    range.left_out = static_cast<std::uint16_t>(master);
+  return range;
 }
 
 JoinOptions join_options_besides_place() {

@@ -71,6 +71,18 @@ class RunOnHosts(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(sorted(done.stdout.split("\n")[:-1]), ["[0] host1", "[1] host1", "[2] host2"])
 
+    def test_programs_written_for_torchrun_find_one_master(self):
+        script = ("echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT; "
+                  "[ ${COHORT_ADDR%:*} = $MASTER_ADDR ] && [ ${COHORT_ADDR##*:} != $MASTER_PORT ]")
+        for ports in (None, "5100-5101"):
+            done = self.run_on("--hosts", "host2,host3:2", "--no-prefix", "--", "sh", "-c", script,
+                               environment={} if ports is None else {"COHORT_PORT_RANGE": ports})
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            lines = sorted(line.split() for line in done.stdout.splitlines())
+            self.assertEqual([line[:2] for line in lines], [["0/3", "0/1"], ["1/3", "0/2"], ["2/3", "1/2"]])
+            self.assertEqual(len({tuple(line[2:]) for line in lines}), 1, lines)
+            self.assertIn(int(lines[0][3]), range(20000, 29400) if ports is None else range(5100, 5102))
+
     def test_variables_reach_the_other_hosts_and_the_secret_is_in_none_of_them(self):
         script = ("echo [$COHORT_TIMEOUT] [$OMP_NUM_THREADS] [$SPACES]; env; tr '\\0' '\\n' </proc/$PPID/cmdline; "
                   "od -v -An -tx1 /proc/self/fd/$COHORT_SECRET_FD | tr -d ' \\n'")

@@ -84,14 +84,29 @@ class Agent {
     secret_ = Secret::parse(std::as_bytes(std::span(secret.value())), "the launcher's");
     crypto::wipe(std::as_writable_bytes(std::span(*secret)));
     check();
+    if (plan_.first_rank == 0 && plan_.ranks < plan_.size) choose_master_port();
+    if (master_port_) co_await tell(fmt::format("port {}", master_port_->number()));
     const std::string reached = address_of_ssh();
     co_await tell(fmt::format("hello {}", reached));
-    const std::optional<std::string> address = co_await wait_for_start();
-    if (!address) co_return kEndedStatus;
-    co_return co_await run_ranks(*address);
+    const std::optional<MeetingPlace> place = co_await wait_for_start();
+    if (!place) co_return kEndedStatus;
+    co_return co_await run_ranks(*place);
   }
 
  private:
+  struct MeetingPlace {
+    std::string address;
+    std::uint16_t master_port = 0;
+  };
+
+  /// Of those that COHORT_PORT_RANGE leaves open between hosts.
+  void choose_master_port() {
+    std::optional<PortRange> range;
+    for (const auto& [name, value] : plan_.environment)
+      if (name == "COHORT_PORT_RANGE" && !value.empty()) range = PortRange::parse(value, name);
+    master_port_ = MasterPort::choose(range);
+  }
+
   void check() const {
     if (plan_.version != COHORT_VERSION)
       throw Error(ErrorKind::Mismatch,
@@ -113,7 +128,7 @@ class Agent {
   }
 
   /// Nothing: it is over before it began.
-  Task<std::optional<std::string>> wait_for_start() {
+  Task<std::optional<MeetingPlace>> wait_for_start() {
     for (;;) {
       const std::optional<std::string> line = co_await commands_.next();
       if (!line) co_return std::nullopt;
@@ -122,9 +137,9 @@ class Agent {
       words >> verb;
       if (verb == "signal") co_return std::nullopt;
       if (verb == "start") {
-        std::string address;
-        words >> address;
-        co_return address;
+        MeetingPlace place;
+        words >> place.address >> place.master_port;
+        co_return place;
       }
       if (verb != "meet") continue;
       std::vector<std::string> hosts;
@@ -134,7 +149,7 @@ class Agent {
     }
   }
 
-  Task<int> run_ranks(const std::string& address) {
+  Task<int> run_ranks(const MeetingPlace& place) {
     CancelScope* around = co_await current_scope();
     TaskScope telling(around);
     LaunchOptions options;
@@ -150,7 +165,8 @@ class Agent {
     HostShare share;
     share.first_rank = plan_.first_rank;
     share.size = plan_.size;
-    share.address = address;
+    share.address = place.address;
+    share.master = {host_of(place.address), place.master_port};
     share.secret = std::move(secret_);
     share.name = plan_.host;
     share.when_failed = [this, &telling](const ExitStatus& status) {
@@ -201,6 +217,7 @@ class Agent {
   Commands commands_;
   AgentPlan plan_;
   SecretOfOptions secret_;
+  std::optional<MasterPort> master_port_;
 };
 
 }  // namespace

@@ -154,6 +154,7 @@ void HostsJob::hear(Agent& agent, std::string_view words) {
   const std::string_view verb = words.substr(0, blank);
   const std::string value(words.substr(std::min(blank + 1, words.size())));
   if (verb == "hello") hear_answer(agent, value);
+  if (verb == "port" && &agent == &agents_.front()) master_port_ = value;
   if (verb == "address" && !is_started_) start_all(value);
   if (verb == "failed") {
     int status = 1;
@@ -192,7 +193,7 @@ void HostsJob::hear_answer(Agent& agent, std::string address) {
 
 void HostsJob::start_all(const std::string& address) {
   is_started_ = true;
-  for (Agent& agent : agents_) send(agent, fmt::format("start {}\n", address));
+  for (Agent& agent : agents_) send(agent, fmt::format("start {} {}\n", address, master_port_));
 }
 
 // Tasks.

@@ -110,6 +110,7 @@ class HostsJob : Immovable {
   std::string token_;
   std::string mark_;
   Rank size_ = 0;
+  std::string master_port_;  ///< as the first host's agent says it; empty: there is none
   std::deque<Agent> agents_;
   std::vector<std::byte> scratch_;
 

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace cohort {
 namespace {
 
@@ -17,9 +19,37 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 
 Rank first_rank_of(const LaunchOptions& options) { return options.share ? options.share->first_rank : 0; }
 
-Environment environment_of(Rank rank, const LaunchOptions& options, const std::string& address, int secret) {
+std::optional<MasterPort> master_port_for(const LaunchOptions& options) {
+  const bool is_whole_job = !options.share || options.share->size == options.ranks;
+  return is_whole_job ? MasterPort::choose() : std::nullopt;
+}
+
+MasterPlace master_of(const LaunchOptions& options, const std::optional<MasterPort>& own) {
+  if (options.share && options.share->master.port != 0) return options.share->master;
+  return {"127.0.0.1", own ? own->number() : std::uint16_t{0}};
+}
+
+/// Adds what torchrun sets.
+void add_torch_variables(Environment& environment, Rank rank, Rank size, const LaunchOptions& options,
+                         const MasterPlace& master) {
+  const auto add = [&](const char* name, std::string value) {
+    const auto is_it = [name](const auto& variable) { return variable.first == name; };
+    if (std::ranges::none_of(options.environment, is_it)) environment.emplace_back(name, std::move(value));
+  };
+  add("RANK", std::to_string(rank));
+  add("WORLD_SIZE", std::to_string(size));
+  add("LOCAL_RANK", std::to_string(rank - first_rank_of(options)));
+  add("LOCAL_WORLD_SIZE", std::to_string(options.ranks));
+  if (master.port == 0 || master.host.empty()) return;
+  add("MASTER_ADDR", master.host);
+  add("MASTER_PORT", std::to_string(master.port));
+}
+
+Environment environment_of(Rank rank, const LaunchOptions& options, const std::string& address,
+                           const MasterPlace& master, int secret) {
   const Rank size = options.share ? options.share->size : options.ranks;
   Environment environment = options.environment;
+  add_torch_variables(environment, rank, size, options, master);
   environment.emplace_back("COHORT_RANK", std::to_string(rank));
   environment.emplace_back("COHORT_SIZE", std::to_string(size));
   environment.emplace_back("COHORT_LOCAL_RANK", std::to_string(rank - first_rank_of(options)));
@@ -56,21 +86,24 @@ Job::Job(Engine& engine, const LaunchOptions& options, JobOutput& output)
       output_(output),
       signals_(engine, {ProcessSignal::interrupt, ProcessSignal::terminate, ProcessSignal::hang_up}),
       guard_(options.ranks),
+      master_port_(master_port_for(options)),
       scratch_(supervising::kScratchBytes) {
   const Secret secret =
       has_secret(options_) ? Secret::from_bytes(options_.share->secret->bytes()) : Secret::random();
   const std::string address = address_of(options_);
+  const MasterPlace master = master_of(options_, master_port_);
   const Rank first = first_rank_of(options_);
   for (Rank rank = first; rank < first + options_.ranks; ++rank) {
     // A file of its own for each: reading one moves no other's offset.
     const Descriptor secret_file = make_sealed_bytes(secret.bytes());
     std::vector<int> inherited = options_.inherited;
     inherited.push_back(secret_file.number());
-    const SpawnOptions spawn{.command = options_.command,
-                             .environment = environment_of(rank, options_, address, secret_file.number()),
-                             .inherited = inherited,
-                             .guard = &guard_,
-                             .has_output_pipes = true};
+    const SpawnOptions spawn{
+        .command = options_.command,
+        .environment = environment_of(rank, options_, address, master, secret_file.number()),
+        .inherited = inherited,
+        .guard = &guard_,
+        .has_output_pipes = true};
     ranks_.emplace_back(rank, ChildProcess::spawn(engine_, spawn), options_, output_);
   }
   running_count_ = ranks_.size();

@@ -94,6 +94,7 @@ class Job : Immovable {
   JobOutput& output_;
   Signals signals_;
   ProcessGuard guard_;
+  const std::optional<MasterPort> master_port_;  ///< of a job that is here as a whole
   std::deque<RankProcess> ranks_;
   std::vector<std::byte> scratch_;
 

@@ -4,6 +4,7 @@
 #include <cohort/engine/engine.h>
 #include <cohort/net/auth/secret.h>
 #include <cohort/net/rank.h>
+#include <cohort/tools/launch/master_port.h>
 
 #include <functional>
 #include <optional>
@@ -20,10 +21,11 @@ struct ExitStatus;
 /// What a host has of a job on several: the launcher there has the last word on all but its ranks.
 struct HostShare {
   Rank first_rank = 0;
-  Rank size = 0;           ///< of the whole job
-  std::string address;     ///< of rank 0
-  SecretOfOptions secret;  ///< of the job
-  std::string name;        ///< of the host, for what is said of its ranks
+  Rank size = 0;            ///< of the whole job
+  std::string address;      ///< of rank 0
+  MasterPlace master = {};  ///< port 0: not known, unless all ranks are here
+  SecretOfOptions secret;   ///< of the job
+  std::string name;         ///< of the host, for what is said of its ranks
   /// Called for each rank that fails by itself, before anything is done about it.
   std::function<void(const ExitStatus&)> when_failed = {};
 };
@@ -64,8 +66,10 @@ struct LaunchOptions {
 ///
 /// Each rank gets COHORT_RANK, COHORT_SIZE, COHORT_LOCAL_RANK, COHORT_LOCAL_SIZE, COHORT_ADDR (an abstract
 /// Unix socket of a random name) and COHORT_SECRET_FD, the number of a descriptor from which it can read the
-/// 32 bytes of the job's secret. Its standard input is empty. What a rank started ends with the job; if the
-/// launcher is killed, so is all of it.
+/// 32 bytes of the job's secret. For programs that were written for torchrun it gets RANK, WORLD_SIZE,
+/// LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, too, but for those that `environment` has. Its
+/// standard input is empty. What a rank started ends with the job; if the launcher is killed, so is all of
+/// it.
 ///
 /// Returns the job's status:
 ///  - 0 when every rank succeeded, 1 if output of theirs could not be written, as on a full disk;

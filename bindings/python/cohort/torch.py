@@ -192,12 +192,20 @@ def _store(comm: Any, timeout: timedelta) -> Any:
     return dist.TCPStore(host, int(port), comm.size, comm.rank == 0, timeout)
 
 
+def _is_started_by_torch() -> bool:
+    """Whether the variables of torch.distributed.run are of a launcher of torch's, and not those that `cohort run` adds."""
+    if not all(os.environ.get(name) for name in ("MASTER_ADDR", "RANK", "WORLD_SIZE")):
+        return False
+    own = (os.environ.get("COHORT_RANK"), os.environ.get("COHORT_SIZE"))
+    return own != (os.environ["RANK"], os.environ["WORLD_SIZE"])
+
+
 def init_process_group(backend: str = "cohort", timeout: timedelta = dist.default_pg_timeout, **options: Any) -> None:
     """torch.distributed.init_process_group with the ranks of the launcher that started the job: torch.distributed.run, or
     the environment it sets, as always; for others, as `cohort run`, mpirun and mpiexec, those of cohort.init(). A `store`, or
     another `init_method` than "env://", among the options says who the ranks are itself."""
     is_told = options.get("store") is not None or options.get("init_method", "env://") not in (None, "env://")
-    if not is_told and not all(os.environ.get(name) for name in ("MASTER_ADDR", "RANK", "WORLD_SIZE")):
+    if not is_told and not _is_started_by_torch():
         comm = _init()
         options.pop("init_method", None)
         options.update(store=_store(comm, timeout), rank=comm.rank, world_size=comm.size)

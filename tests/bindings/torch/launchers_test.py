@@ -5,6 +5,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -29,7 +30,42 @@ dist.destroy_process_group()
 """
 
 
+# Written for torchrun: not a line knows cohort.
+PROGRAM_OF_TORCHRUN = """
+import os
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+tensor = torch.full((3,), float(os.environ["LOCAL_RANK"]) + 1)
+dist.all_reduce(tensor)
+print(f"rank {dist.get_rank()} of {dist.get_world_size()} by {dist.get_backend()}: {tensor.tolist()}\\n", end="", flush=True)
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
 class Launchers(unittest.TestCase):
+    def test_programs_written_for_torchrun_run_under_cohort_run(self):
+        # What torch does itself where the package is installed, and not only found.
+        loaded = "import torch, cohort_autoload; cohort_autoload.autoload()\n" + PROGRAM_OF_TORCHRUN
+        for program, variables, backend in ((PROGRAM_OF_TORCHRUN, {}, "gloo"), (loaded, {"COHORT_TORCH": "gloo"}, "cohort")):
+            with self.subTest(backend=backend):
+                status, output = launch("cohort run", 2, program, **variables)
+                self.assertEqual(status, 0, output)
+                for rank in range(2):
+                    self.assertIn(f"rank {rank} of 2 by {backend}: [3.0, 3.0, 3.0]\n", output)
+                self.assertNotIn("cohort[", output)  # nothing is said of a launcher that is half there
+
+    def test_jobs_that_run_at_once_have_masters_of_their_own(self):
+        results = []
+        jobs = [threading.Thread(target=lambda: results.append(launch("cohort run", 2, PROGRAM_OF_TORCHRUN))) for _ in range(3)]
+        for job in jobs:
+            job.start()
+        for job in jobs:
+            job.join()
+        self.assertEqual([status for status, _ in results], [0, 0, 0], results)
+
     def check_group(self, launcher):
         status, output = launch(launcher, 2, GROUP)
         self.assertEqual(status, 0, output)
