@@ -5,7 +5,6 @@
 #include <cohort/engine/system/environment.h>
 #include <cohort/net/auth/identity.h>
 #include <cohort/tools/launch/agent_plan.h>
-#include <cohort/tools/launch/supervising.h>
 
 #include <fmt/format.h>
 
@@ -51,25 +50,21 @@ HostsJob::Agent::Agent(Engine& engine, HostSlots on, Rank first, ChildProcess ch
       commands(engine, input.number()) {}
 
 HostsJob::HostsJob(Engine& engine, const HostsOptions& hosts, const LaunchOptions& options, JobOutput& output)
-    : engine_(engine),
+    : Supervisor(engine, output),
       hosts_(hosts),
       options_(options),
-      output_(output),
-      signals_(engine, {ProcessSignal::interrupt, ProcessSignal::terminate, ProcessSignal::hang_up}),
       guard_(hosts.hosts.size()),
       secret_(Secret::random()),
       token_(fmt::format("{:016x}", random_incarnation())),
       mark_(agent_mark(token_)),
       size_(std::accumulate(hosts.hosts.begin(), hosts.hosts.end(), Rank{0},
-                            [](Rank sum, const HostSlots& host) { return sum + host.slots; })),
-      scratch_(supervising::kScratchBytes) {
+                            [](Rank sum, const HostSlots& host) { return sum + host.slots; })) {
   Rank first = 0;
   for (const HostSlots& host : hosts_.hosts) {
     start_agent(host, first);
     first += host.slots;
   }
   running_count_ = agents_.size();
-  output_.when_reader_is_gone([this] { wake(); });
 }
 
 void HostsJob::start_agent(const HostSlots& host, Rank first) {
@@ -109,22 +104,17 @@ std::string HostsJob::plan_for(const HostSlots& host, Rank first) const {
 }
 
 Task<int> HostsJob::run() {
-  CancelScope* around = co_await current_scope();
-  tasks_.emplace(around);
-  listening_.emplace(&tasks_->cancel_scope());
-  writing_.emplace(&tasks_->cancel_scope());
-  if (options_.timeout) plan_.time_out = after(engine_.now(), *options_.timeout);
-  plan_.answer = after(engine_.now(), hosts_.time_to_answer);
-  for (Agent& agent : agents_) {
-    tasks_->spawn(relay(agent.output));
-    tasks_->spawn(relay(agent.errors));
-    tasks_->spawn(command(agent));
-    tasks_->spawn(watch(agent));
-  }
-  tasks_->spawn(watch_signals());
-  tasks_->spawn(give_signs());
-  tasks_->spawn(supervise());
-  co_await tasks_->join();
+  const auto begin = [this] {
+    answer_ = after(engine_.now(), hosts_.time_to_answer);
+    for (Agent& agent : agents_) {
+      tasks_->spawn(relay(agent.output));
+      tasks_->spawn(relay(agent.errors));
+      tasks_->spawn(command(agent));
+      tasks_->spawn(watch(agent));
+    }
+    tasks_->spawn(give_signs());
+  };
+  co_await run_until_over(options_.timeout, begin);
   co_return status();
 }
 
@@ -160,10 +150,7 @@ void HostsJob::hear(Agent& agent, std::string_view words) {
     int status = 1;
     std::from_chars(value.data(), value.data() + value.size(), status);
     if (!agent.first_failure) agent.first_failure = status;
-    if (!verdict_ && !options_.keeps_going) {
-      verdict_ = status;
-      plan_.terminate = after(engine_.now(), options_.time_to_notice);
-    }
+    if (!options_.keeps_going) decide(status, after(engine_.now(), options_.time_to_notice));
   }
   wake();
 }
@@ -174,7 +161,7 @@ void HostsJob::hear_answer(Agent& agent, std::string address) {
   agent.has_answered = true;
   agent.reached_at = std::move(address);
   if (++answered_count_ < agents_.size()) return;
-  plan_.answer = kNever;
+  answer_ = kNever;
   if (agents_.size() == 1 || !hosts_.address.empty()) {
     start_all(hosts_.address);
     return;
@@ -241,7 +228,7 @@ Task<> HostsJob::watch(Agent& agent) {
   // What it said last counts.
   auto last_words = [&]() -> Task<> { co_await agent.output.until_over(); };
   try {
-    Task<> settled = with_deadline(supervising::kLastWords, last_words());
+    Task<> settled = with_deadline(kLastWords, last_words());
     co_await settled;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::DeadlineExceeded) throw;
@@ -249,46 +236,6 @@ Task<> HostsJob::watch(Agent& agent) {
   agent.status = status;
   --running_count_;
   wake();
-}
-
-Task<> HostsJob::watch_signals() {
-  try {
-    for (;;) {
-      Task<ProcessSignal> next = with_scope(*listening_, signals_.next());
-      const ProcessSignal signal = co_await next;
-      new_signals_.push_back(signal);
-      wake();
-    }
-  } catch (const Error&) {
-    if (!listening_->is_cancelled()) throw;
-  }
-}
-
-Task<> HostsJob::relay(OutputRelay& relay) {
-  try {
-    Task<> carry = with_scope(*writing_, relay.run(scratch_));
-    co_await carry;
-  } catch (const Error&) {
-    if (!writing_->is_cancelled()) throw;
-  }
-  wake();
-}
-
-Task<> HostsJob::say(std::string text) {
-  const std::string line = fmt::format("cohort: {}\n", text);
-  ++unsaid_;
-  try {
-    Task<> write = with_scope(*writing_, output_.write(OutputChannel::errors, line));
-    co_await write;
-  } catch (const Error&) {
-    if (!writing_->is_cancelled()) throw;
-  }
-  --unsaid_;
-  wake();
-}
-
-void HostsJob::wake() noexcept {
-  if (changed_.untaken_posts() == 0) changed_.post();
 }
 
 }  // namespace cohort

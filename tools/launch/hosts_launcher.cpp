@@ -4,7 +4,6 @@
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/descriptor_limit.h>
 #include <cohort/tools/launch/hosts_job.h>
-#include <cohort/tools/launch/supervising.h>
 
 #include <fmt/format.h>
 
@@ -49,10 +48,10 @@ Task<int> launch_on_hosts(Engine& engine, HostsOptions hosts, LaunchOptions opti
   }
   if (job) {
     const int status = co_await job->run();
-    co_return status == 0 && output.has_lost_text() ? supervising::kLostOutputStatus : status;
+    co_return status == 0 && output.has_lost_text() ? Supervisor::kLostOutputStatus : status;
   }
   co_await output.write(OutputChannel::errors, refusal);
-  co_return supervising::kCannotStartStatus;
+  co_return Supervisor::kCannotStartStatus;
 }
 
 }  // namespace cohort

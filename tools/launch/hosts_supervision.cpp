@@ -2,7 +2,6 @@
 // What a job on several hosts does about what happens to its agents: the second half of
 // tools/launch/hosts_job.h.
 #include <cohort/tools/launch/hosts_job.h>
-#include <cohort/tools/launch/supervising.h>
 
 #include <fmt/format.h>
 
@@ -17,50 +16,17 @@ constexpr int kSshStatus = 255;
 
 }  // namespace
 
-using namespace supervising;
-
-TimePoint HostsJob::Plan::earliest() const noexcept {
-  return std::min({answer, time_out, terminate, kill, hang_up, stop_relays, abandon_output});
-}
-
-Task<> HostsJob::supervise() {
-  for (;;) {
-    act(engine_.now());
-    if (is_over()) break;
-    engine_.timers().arm(alarm_, plan_.earliest());
-    co_await changed_.wait();
-  }
-  listening_->cancel();
-}
-
-void HostsJob::act(TimePoint now) {
-  while (!new_signals_.empty()) {
-    react(new_signals_.front(), now);
-    new_signals_.pop_front();
-  }
+void HostsJob::take_events(TimePoint now) {
   take_failures(now);
-  if (output_.reader_is_gone() && !verdict_) {
-    verdict_ = kNoReaderStatus;
-    plan_.terminate = now;
-  }
-  if (is_due(plan_.answer, now) && !verdict_) {
-    std::string silent;
-    for (const Agent& agent : agents_)
-      if (!agent.has_answered) silent += (silent.empty() ? "" : ", ") + agent.host.name;
-    verdict_ = 1;
-    plan_.terminate = now;
-    tasks_->spawn(say(fmt::format("no answer from {} after {:g} s", silent, seconds(hosts_.time_to_answer))));
-  }
-  if (is_due(plan_.time_out, now) && running_count_ != 0 && !verdict_) {
-    verdict_ = kTimeoutStatus;
-    plan_.terminate = now;
-    tasks_->spawn(say(fmt::format("the job is not finished after {:g} s", seconds(*options_.timeout))));
-  }
-  if (running_count_ != 0)
-    end_running(now);
-  else
-    clear_up(now);
-  if (is_due(plan_.abandon_output, now)) writing_->cancel();
+  if (is_due(answer_, now) && !verdict_) give_up_on_the_silent(now);
+}
+
+void HostsJob::give_up_on_the_silent(TimePoint now) {
+  std::string silent;
+  for (const Agent& agent : agents_)
+    if (!agent.has_answered) silent += (silent.empty() ? "" : ", ") + agent.host.name;
+  decide(1, now);
+  announce(fmt::format("no answer from {} after {:g} s", silent, seconds(hosts_.time_to_answer)));
 }
 
 /// The first one is passed on; whoever sends a second one does not want to wait.
@@ -68,14 +34,14 @@ void HostsJob::react(ProcessSignal signal, TimePoint now) {
   plan_.terminate = kNever;
   if (++signal_count_ > 1) {
     plan_.kill = now;
-    plan_.hang_up = now + kFromKillToStop;
+    hang_up_ = now + kFromKillToStop;
     plan_.abandon_output = now + 2 * kFromKillToStop;
     return;
   }
   if (!verdict_) verdict_ = kSignalStatus + static_cast<int>(signal);
   plan_.kill = std::min(plan_.kill, after(now, options_.time_to_end));
   if (running_count_ == 0) return;
-  tasks_->spawn(say(fmt::format("{}: ending the ranks on {}", signal_name(signal), running())));
+  announce(fmt::format("{}: ending the ranks on {}", signal_name(signal), running()));
   tell_running(signal);
 }
 
@@ -83,10 +49,10 @@ void HostsJob::take_failures(TimePoint now) {
   for (Agent& agent : agents_) {
     if (!agent.status || std::exchange(agent.is_failure_known, true)) continue;
     if (agent.status->is_success() || agent.is_given_up) continue;
-    if (!agent.first_failure && !agent.was_told_to_end) tasks_->spawn(say(why_it_ended(agent)));
+    if (!agent.first_failure && !agent.was_told_to_end) announce(why_it_ended(agent));
     if (agent.was_told_to_end || verdict_ || (options_.keeps_going && is_started_)) continue;
-    verdict_ = agent.first_failure.value_or(agent.status->shell_status());
-    plan_.terminate = is_started_ ? after(now, options_.time_to_notice) : now;
+    decide(agent.first_failure.value_or(agent.status->shell_status()),
+           is_started_ ? after(now, options_.time_to_notice) : now);
   }
 }
 
@@ -109,21 +75,21 @@ std::string HostsJob::why_it_ended(const Agent& agent) const {
 void HostsJob::end_running(TimePoint now) {
   if (is_due(plan_.terminate, now)) {
     if (verdict_ != kNoReaderStatus && is_started_)
-      tasks_->spawn(say(fmt::format("ending the ranks on {}, still running", running())));
+      announce(fmt::format("ending the ranks on {}, still running", running()));
     tell_running(ProcessSignal::terminate);
     plan_.kill = std::min(plan_.kill, after(now, options_.time_to_end));
   }
   if (is_due(plan_.kill, now)) {
-    tasks_->spawn(say(fmt::format("killing the ranks on {}, which did not end when told to", running())));
+    announce(fmt::format("killing the ranks on {}, which did not end when told to", running()));
     tell_running(ProcessSignal::kill);
-    plan_.hang_up = std::min(plan_.hang_up, after(now, hosts_.time_to_hang_up));
+    hang_up_ = std::min(hang_up_, after(now, hosts_.time_to_hang_up));
   }
-  if (is_due(plan_.hang_up, now)) {
+  if (is_due(hang_up_, now)) {
     for (Agent& agent : agents_) {
       if (agent.status) continue;
       agent.is_given_up = true;
-      tasks_->spawn(say(
-          fmt::format("{} does not answer: its agent ends what runs there within 20 s", agent.host.name)));
+      announce(
+          fmt::format("{} does not answer: its agent ends what runs there within 20 s", agent.host.name));
       agent.process.signal(ProcessSignal::kill);
     }
   }
@@ -132,6 +98,7 @@ void HostsJob::end_running(TimePoint now) {
 void HostsJob::clear_up(TimePoint now) {
   const TimePoint stop = plan_.stop_relays;
   plan_ = Plan();
+  answer_ = hang_up_ = kNever;
   plan_.stop_relays = stop == kNever ? after(now, kFromEndToStop) : stop;
   if (now < plan_.stop_relays) return;
   plan_.stop_relays = kNever;

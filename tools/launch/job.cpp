@@ -6,7 +6,6 @@
 #include <cohort/net/auth/identity.h>
 #include <cohort/net/auth/secret.h>
 #include <cohort/tools/launch/rank_list.h>
-#include <cohort/tools/launch/supervising.h>
 
 #include <fmt/format.h>
 
@@ -81,13 +80,10 @@ Job::RankProcess::RankProcess(Rank number, ChildProcess child, const LaunchOptio
       errors(process.take_errors(), lines_of(rank, options), to, OutputChannel::errors) {}
 
 Job::Job(Engine& engine, const LaunchOptions& options, JobOutput& output)
-    : engine_(engine),
+    : Supervisor(engine, output),
       options_(options),
-      output_(output),
-      signals_(engine, {ProcessSignal::interrupt, ProcessSignal::terminate, ProcessSignal::hang_up}),
       guard_(options.ranks),
-      master_port_(master_port_for(options)),
-      scratch_(supervising::kScratchBytes) {
+      master_port_(master_port_for(options)) {
   const Secret secret =
       has_secret(options_) ? Secret::from_bytes(options_.share->secret->bytes()) : Secret::random();
   const std::string address = address_of(options_);
@@ -107,24 +103,18 @@ Job::Job(Engine& engine, const LaunchOptions& options, JobOutput& output)
     ranks_.emplace_back(rank, ChildProcess::spawn(engine_, spawn), options_, output_);
   }
   running_count_ = ranks_.size();
-  output_.when_reader_is_gone([this] { wake(); });
 }
 
 Task<int> Job::run() {
-  CancelScope* around = co_await current_scope();
-  tasks_.emplace(around);
-  listening_.emplace(&tasks_->cancel_scope());
-  writing_.emplace(&tasks_->cancel_scope());
-  if (options_.timeout) plan_.time_out = after(engine_.now(), *options_.timeout);
-  for (RankProcess& rank : ranks_) {
-    tasks_->spawn(relay(rank.output));
-    tasks_->spawn(relay(rank.errors));
-    tasks_->spawn(watch(rank));
-  }
-  tasks_->spawn(watch_signals());
-  if (options_.beside) tasks_->spawn(accompany());
-  tasks_->spawn(supervise());
-  co_await tasks_->join();
+  const auto begin = [this] {
+    for (RankProcess& rank : ranks_) {
+      tasks_->spawn(relay(rank.output));
+      tasks_->spawn(relay(rank.errors));
+      tasks_->spawn(watch(rank));
+    }
+    if (options_.beside) tasks_->spawn(accompany());
+  };
+  co_await run_until_over(options_.timeout, begin);
   co_return status();
 }
 
@@ -135,19 +125,6 @@ Task<> Job::watch(RankProcess& rank) {
   const bool is_failure = !status.is_success() && !rank.was_told_to_end;
   if (is_failure) failed_.push_back(&rank);
   wake();
-}
-
-Task<> Job::watch_signals() {
-  try {
-    for (;;) {
-      Task<ProcessSignal> next = with_scope(*listening_, signals_.next());
-      const ProcessSignal signal = co_await next;
-      new_signals_.push_back(signal);
-      wake();
-    }
-  } catch (const Error&) {
-    if (!listening_->is_cancelled()) throw;
-  }
 }
 
 Task<> Job::accompany() {
@@ -161,23 +138,13 @@ Task<> Job::accompany() {
   }
 }
 
-Task<> Job::relay(OutputRelay& relay) {
-  try {
-    Task<> carry = with_scope(*writing_, relay.run(scratch_));
-    co_await carry;
-  } catch (const Error&) {
-    if (!writing_->is_cancelled()) throw;
-  }
-  wake();
-}
-
 Task<> Job::explain_failure(RankProcess& rank) {
   auto last_words = [&]() -> Task<> {
     co_await rank.output.until_over();
     co_await rank.errors.until_over();
   };
   try {
-    Task<> settled = with_deadline(supervising::kLastWords, last_words());
+    Task<> settled = with_deadline(kLastWords, last_words());
     co_await settled;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::DeadlineExceeded) throw;  // somebody else keeps its output open
@@ -191,26 +158,9 @@ Task<> Job::explain_failure(RankProcess& rank) {
   wake();
 }
 
-Task<> Job::say(std::string text) {
-  const std::string line = fmt::format("cohort: {}\n", text);
-  ++unsaid_;
-  try {
-    Task<> write = with_scope(*writing_, output_.write(OutputChannel::errors, line));
-    co_await write;
-  } catch (const Error&) {
-    if (!writing_->is_cancelled()) throw;
-  }
-  --unsaid_;
-  wake();
-}
-
 std::string Job::place() const {
   return options_.share && !options_.share->name.empty() ? fmt::format(" on {}", options_.share->name)
                                                          : std::string();
-}
-
-void Job::wake() noexcept {
-  if (changed_.untaken_posts() == 0) changed_.post();
 }
 
 }  // namespace cohort

@@ -2,7 +2,6 @@
 // What a job does about what happens to its ranks: the second half of tools/launch/job.h.
 #include <cohort/tools/launch/job.h>
 #include <cohort/tools/launch/rank_list.h>
-#include <cohort/tools/launch/supervising.h>
 
 #include <fmt/format.h>
 
@@ -18,47 +17,8 @@ constexpr Duration kForLeftovers = std::chrono::milliseconds(1000);
 
 }  // namespace
 
-using namespace supervising;
-
-TimePoint Job::Plan::earliest() const noexcept {
-  return std::min({time_out, terminate, kill, kill_leftovers, stop_relays, abandon_output});
-}
-
-Task<> Job::supervise() {
-  for (;;) {
-    act(engine_.now());
-    if (is_over()) break;
-    engine_.timers().arm(alarm_, plan_.earliest());
-    co_await changed_.wait();
-  }
-  listening_->cancel();
-}
-
-void Job::act(TimePoint now) {
-  while (!new_signals_.empty()) {
-    react(new_signals_.front(), now);
-    new_signals_.pop_front();
-  }
-  tell_launcher();
-  if (!verdict_) take_failures(now);
-  if (output_.reader_is_gone() && !verdict_) {
-    verdict_ = kNoReaderStatus;
-    plan_.terminate = now;
-  }
-  if (is_due(plan_.time_out, now) && running_count_ != 0 && !verdict_) {
-    verdict_ = kTimeoutStatus;
-    plan_.terminate = now;
-    say_unless_share(fmt::format("the job is not finished after {:g} s", seconds(*options_.timeout)));
-  }
-  if (running_count_ != 0)
-    end_running_ranks(now);
-  else
-    clear_up(now);
-  if (is_due(plan_.abandon_output, now)) writing_->cancel();
-}
-
 /// What the launcher of the whole job says itself.
-void Job::say_unless_share(std::string text) {
+void Job::announce(std::string text) {
   const bool is_told_elsewhere = options_.share && options_.share->when_failed;
   if (!is_told_elsewhere) tasks_->spawn(say(std::move(text)));
 }
@@ -76,10 +36,10 @@ void Job::react(ProcessSignal signal, TimePoint now) {
   plan_.kill = std::min(plan_.kill, now + options_.time_to_end * 3 / 4);
   plan_.abandon_output = now + options_.time_to_end * 9 / 10;
   if (running_count_ == 0) {
-    plan_.kill_leftovers = std::min(plan_.kill_leftovers, now);
+    kill_leftovers_ = std::min(kill_leftovers_, now);
     return;
   }
-  say_unless_share(fmt::format("{}: ending {}", signal_name(signal), describe_ranks(running())));
+  announce(fmt::format("{}: ending {}", signal_name(signal), describe_ranks(running())));
   tell_running(signal);
 }
 
@@ -90,12 +50,13 @@ void Job::tell_launcher() {
     options_.share->when_failed(*failed_[told_failures_]->status);
 }
 
-void Job::take_failures(TimePoint now) {
+void Job::take_events(TimePoint now) {
+  tell_launcher();
+  if (verdict_) return;
   if (options_.keeps_going) {
     for (RankProcess* const rank : failed_) explain(*rank);
   } else if (!failed_.empty()) {
-    verdict_ = failed_.front()->status->shell_status();
-    plan_.terminate = after(now, options_.time_to_notice);
+    decide(failed_.front()->status->shell_status(), after(now, options_.time_to_notice));
     explain(*failed_.front());
   }
 }
@@ -106,15 +67,15 @@ void Job::explain(RankProcess& rank) {
   tasks_->spawn(explain_failure(rank));
 }
 
-void Job::end_running_ranks(TimePoint now) {
+void Job::end_running(TimePoint now) {
   if (is_due(plan_.terminate, now)) {
     if (verdict_ != kNoReaderStatus)
-      say_unless_share(fmt::format("ending {}, still running", describe_ranks(running())));
+      announce(fmt::format("ending {}, still running", describe_ranks(running())));
     tell_running(ProcessSignal::terminate);
     plan_.kill = std::min(plan_.kill, now + options_.time_to_end);
   }
   if (is_due(plan_.kill, now)) {
-    say_unless_share(fmt::format("killing {}, which did not end when told to", describe_ranks(running())));
+    announce(fmt::format("killing {}, which did not end when told to", describe_ranks(running())));
     tell_running(ProcessSignal::kill);
   }
 }
@@ -122,9 +83,9 @@ void Job::end_running_ranks(TimePoint now) {
 /// All ranks have ended; perhaps not all that they started.
 void Job::clear_up(TimePoint now) {
   plan_.terminate = plan_.kill = kNever;
-  if (!is_clear_of_leftovers_ && plan_.kill_leftovers == kNever)
-    plan_.kill_leftovers = signal_count_ != 0 ? now : now + kForLeftovers;
-  if (is_due(plan_.kill_leftovers, now)) {
+  if (!is_clear_of_leftovers_ && kill_leftovers_ == kNever)
+    kill_leftovers_ = signal_count_ != 0 ? now : now + kForLeftovers;
+  if (is_due(kill_leftovers_, now)) {
     is_clear_of_leftovers_ = true;
     for (RankProcess& rank : ranks_) rank.process.signal(ProcessSignal::kill);
     plan_.stop_relays = now + kFromKillToStop;
