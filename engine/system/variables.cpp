@@ -31,6 +31,7 @@ constexpr auto kVariables = std::to_array<std::string_view>({
     "COHORT_DEBUG",
     "COHORT_DETERMINISM",
     "COHORT_GROUP_BUFFSIZE",
+    "COHORT_HCCL_DEVICES",
     "COHORT_HEAPSIZE",
     "COHORT_HOSTS_PER_SWITCH",
     "COHORT_HOST_BANDWIDTH",

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 namespace cohort {
@@ -76,10 +77,16 @@ struct Numbered {
   TableRank where;
 };
 
+constexpr std::array kHostAddresses = {"server_ip", "container_ip", "host_ip"};
+
+bool has_address(const Json& server) {
+  return std::ranges::any_of(kHostAddresses, [&](const char* name) { return server.contains(name); });
+}
+
 /// An address of the host goes before one of a device, which may be of another network.
 std::string address_of(const Table& table, const Json& server, const std::string& path, const Json& device,
                        const std::string& device_path) {
-  for (const char* const name : {"server_ip", "container_ip", "host_ip"})
+  for (const char* const name : kHostAddresses)
     if (server.contains(name)) return table.address(server, path, name);
   return table.address(device, device_path, "device_ip");
 }
@@ -93,6 +100,7 @@ void add_server(const Table& table, const Json& server, const std::string& path,
     TableRank where;
     where.server = name;
     where.device = table.text(devices[i], device_path, "device_id");
+    where.is_of_device = !has_address(server);
     where.address = address_of(table, server, path, devices[i], device_path);
     ranks.push_back({table.number(devices[i], device_path, "rank_id"), device_path, std::move(where)});
   }

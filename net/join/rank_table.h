@@ -13,9 +13,10 @@ namespace cohort {
 
 /// A rank of a table.
 struct TableRank {
-  std::string server;   ///< its host, as the table calls it
-  std::string address;  ///< of its host, in numbers
-  std::string device;   ///< of its host
+  std::string server;         ///< its host, as the table calls it
+  std::string address;        ///< of its host, in numbers
+  bool is_of_device = false;  ///< the address, since the table has none of the host
+  std::string device;         ///< of its host
 };
 
 /// A rank table, JSON as schedulers of accelerators write it: `server_list[]` of hosts with `device[]`, each

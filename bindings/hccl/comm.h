@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cohort/bindings/hccl/stream.h>
+#include <cohort/bindings/session/session.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cohort::bindings::hccl {
+
+/// A communicator whose calls streams make.
+///
+/// Calls begin in the order in which add() was called, whatever their streams, since all ranks have to agree
+/// on it. They may go on at the same time. A call that its stream does not make, because something before it
+/// has failed, gives the communicator up, so that nobody waits for this rank.
+///
+/// Threads: any. Lifetime: work in streams shares it.
+class Comm : Immovable, public std::enable_shared_from_this<Comm> {
+ public:
+  Comm(std::shared_ptr<Session> session, std::shared_ptr<SharedCommunicator> comm)
+      : session_(std::move(session)), comm_(std::move(comm)) {}
+  ~Comm() { comm_.reset(); }  // before the session, whose end waits for what this leaves to it
+
+  /// What one function of the interface asks for: begun together, over when all are.
+  struct Call {
+    std::string name;                       ///< of the function
+    std::function<void()> before = {};      ///< puts input together
+    std::vector<AnyCall> calls;             ///< empty: it has only what is before and after
+    std::function<void()> after = {};       ///< takes output apart
+    std::shared_ptr<const void> kept = {};  ///< what the calls refer to
+  };
+
+  [[nodiscard]] SharedCommunicator& comm() noexcept { return *comm_; }
+  [[nodiscard]] const std::shared_ptr<Session>& session() const noexcept { return session_; }
+  void add(Stream& stream, Call call);
+  /// The group of these ranks, in which this one is.
+  [[nodiscard]] std::shared_ptr<Comm> group(std::vector<Rank> ranks, const std::string& name);
+  /// Memory that ranks of this host map, which owns this.
+  [[nodiscard]] std::shared_ptr<std::byte> allocate(std::size_t bytes);
+  /// Waits for all calls, and says goodbye. Throws what that throws.
+  void close();
+
+ private:
+  void perform(std::uint64_t turn, const Call& call);
+  void await_turn(std::uint64_t turn);
+  void end_turn() noexcept;
+
+  const std::shared_ptr<Session> session_;
+  std::shared_ptr<SharedCommunicator> comm_;
+
+  std::mutex adding_;  ///< a turn is given and its work queued in one step
+  std::uint64_t given_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t turn_ = 0;  ///< whose it is to begin
+  std::uint64_t under_way_ = 0;
+};
+
+}  // namespace cohort::bindings::hccl

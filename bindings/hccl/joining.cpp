@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/bindings/hccl/joining.h>
+
+#include <cohort/bindings/hccl/device.h>
+#include <cohort/bindings/hccl/error.h>
+#include <cohort/engine/system/environment.h>
+#include <cohort/engine/system/host.h>
+#include <cohort/net/auth/crypto.h>
+#include <cohort/net/join/join_environment.h>
+#include <cohort/net/join/rank_table.h>
+#include <cohort/net/join/root_info.h>
+#include <cohort/net/join/table_place.h>
+
+#include <fmt/format.h>
+
+#include <hccl/hccl.h>
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+namespace cohort::bindings::hccl {
+namespace {
+
+constexpr std::uint32_t kMostMebibytes = 1 << 20;
+constexpr std::uint64_t kMostSeconds = 1 << 20;
+
+static_assert(HCCL_ROOT_INFO_BYTES >= kRootInfoBytes);
+
+/// The same for all who know the text, and nobody learns it from that.
+std::string tag_of(std::string_view text) {
+  const auto digest = crypto::sha256(std::as_bytes(std::span(text)));
+  std::string tag;
+  for (std::size_t i = 0; i < 8; ++i) tag += fmt::format("{:02x}", static_cast<unsigned>(digest[i]));
+  return tag;
+}
+
+std::optional<std::chrono::seconds> seconds_of(const char* variable) {
+  const auto seconds = environment::number(variable, 0, kMostSeconds);
+  if (!seconds) return std::nullopt;
+  return std::chrono::seconds(*seconds);
+}
+
+/// What these variables say counts where the library's own do not.
+void take_variables(CommunicatorOptions& options) {
+  const auto mebibytes = environment::number("HCCL_BUFFSIZE", 1, kMostMebibytes);
+  if (mebibytes && options.buffer_bytes == 0) options.buffer_bytes = *mebibytes << 20;
+  const auto limit = seconds_of("HCCL_EXEC_TIMEOUT");
+  if (limit && options.timeout == Duration::zero()) options.timeout = *limit;
+  const auto determinism = environment::text("HCCL_DETERMINISTIC");
+  if (determinism && !environment::text("COHORT_DETERMINISM")) {
+    if (*determinism == "true") options.determinism = Determinism::D1;
+    if (*determinism == "strict") options.determinism = Determinism::D2;
+  }
+}
+
+void take_time_to_join(CommunicatorOptions& options) {
+  const auto limit = seconds_of("HCCL_CONNECT_TIMEOUT");
+  if (limit && *limit > std::chrono::seconds::zero() && !environment::text("COHORT_JOIN_TIMEOUT"))
+    options.join.timeout = *limit;
+}
+
+std::shared_ptr<Comm> comm_of(std::shared_ptr<Session> session, std::shared_ptr<SharedCommunicator> joined,
+                              std::int32_t device) {
+  auto comm = std::make_shared<Comm>(std::move(session), std::move(joined));
+  set_comm_of_device(device, comm);
+  return comm;
+}
+
+}  // namespace
+
+CommunicatorOptions options_of(const char* function, const HcclCommConfig* config) {
+  CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
+  take_variables(options);
+  if (config == nullptr) return options;
+  HcclCommConfig usual;
+  HcclCommConfigInit(&usual);
+  if (!std::ranges::equal(config->reserved, usual.reserved))
+    refuse(fmt::format("{}: the configuration is not one that HcclCommConfigInit() has filled", function));
+  if (config->hcclBufferSize != usual.hcclBufferSize) {
+    if (config->hcclBufferSize == 0 || config->hcclBufferSize > kMostMebibytes)
+      refuse(fmt::format("{}: hcclBufferSize is {}; give MiB, from 1 on", function, config->hcclBufferSize));
+    options.buffer_bytes = std::size_t{config->hcclBufferSize} << 20;
+  }
+  if (config->hcclDeterministic > 2)
+    refuse(fmt::format("{}: hcclDeterministic is {}; give 0, 1 or 2", function, config->hcclDeterministic));
+  if (config->hcclDeterministic == 1) options.determinism = Determinism::D1;
+  if (config->hcclDeterministic == 2) options.determinism = Determinism::D2;
+  return options;
+}
+
+void place_by_root_info(const HcclRootInfo& info, Rank rank, Rank size, CommunicatorOptions& options) {
+  const auto bytes = std::as_bytes(std::span(info.internal)).first(kRootInfoBytes);
+  options.join = JoinOptions::from_root_info(bytes, rank, size);
+  options.join.name = "hccl-" + tag_of({info.internal, kRootInfoBytes});
+  take_time_to_join(options);
+}
+
+void place_by_table(const char* function, const std::string& path, Rank rank, CommunicatorOptions& options) {
+  options.join = join_options_besides_place();
+  take_time_to_join(options);
+  const std::vector<TableRank> ranks = await_rank_table(path, options.join.timeout);
+  if (rank >= ranks.size())
+    refuse(fmt::format("{}: rank {} is none of the rank table {}, which has {}", function, rank, path,
+                       ranks.size()));
+  options.join.rank = rank;
+  options.join.size = static_cast<Rank>(ranks.size());
+  if (!options.join.address.empty()) return;
+  std::string all;
+  for (const TableRank& one : ranks) all += fmt::format("{} {} {}\n", one.server, one.address, one.device);
+  const TableRank& first = ranks.front();
+  const bool is_one_host = std::ranges::all_of(ranks, [&first](const TableRank& one) {
+    return one.server == first.server && (one.is_of_device || one.address == first.address);
+  });
+  options.join.address = is_one_host ? fmt::format("unix:cohort-{}-table-{}", host::user_id(), tag_of(all))
+                                     : meeting_address(first.address, all);
+}
+
+void place_by_name(const std::string& name, Rank rank, Rank size, CommunicatorOptions& options) {
+  options.join = join_options_besides_place();
+  take_time_to_join(options);
+  options.join.rank = rank;
+  options.join.size = size;
+  options.join.name = "hccl-" + tag_of(name);
+  const std::string job = options.join.address.starts_with("unix:") || options.join.address.empty()
+                              ? options.join.address
+                              : std::string();
+  if (options.join.address.empty() || !job.empty())
+    options.join.address = fmt::format("unix:cohort-{}-name-{}", host::user_id(), tag_of(job + "|" + name));
+}
+
+std::shared_ptr<Comm> join(CommunicatorOptions options) {
+  const std::int32_t device = current_context() == nullptr ? 0 : current_context()->device();
+  auto session = std::make_shared<Session>();
+  auto joined = session->join(std::move(options));
+  return comm_of(std::move(session), std::move(joined), device);
+}
+
+std::vector<std::shared_ptr<Comm>> join_all(std::span<const std::int32_t> devices) {
+  const auto size = static_cast<Rank>(devices.size());
+  const RootInfo info = root_info();
+  std::vector<std::shared_ptr<Session>> sessions;
+  std::vector<std::shared_ptr<Request>> requests;
+  for (Rank rank = 0; rank < size; ++rank) {
+    CommunicatorOptions options = options_of("HcclCommInitAll", nullptr);
+    options.join = JoinOptions::from_root_info(info, rank, size);
+    take_time_to_join(options);
+    const auto& session = sessions.emplace_back(std::make_shared<Session>());
+    session->loop().start(requests.emplace_back(session->prepare_join(std::move(options))));
+  }
+  std::exception_ptr failure;
+  for (const std::shared_ptr<Request>& request : requests) {
+    try {
+      request->wait();
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+  std::vector<std::shared_ptr<Comm>> comms;
+  for (Rank rank = 0; rank < size; ++rank)
+    comms.push_back(comm_of(std::move(sessions[rank]), std::move(requests[rank]->made), devices[rank]));
+  return comms;
+}
+
+}  // namespace cohort::bindings::hccl

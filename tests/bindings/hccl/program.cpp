@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank of `cohort run`: meets by a name, sends the bytes of rank 0's HcclRootInfo, and makes every call.
+//
+//   program all            every call is right
+//   program table FILE     the same ranks, by a rank table
+//   program killed         rank 1 dies amid calls, and the others hear who did
+//   program disagree       rank 0 asks for less than the others
+//   program skipped        rank 0's stream fails before a call that all others make
+#include <cohort/tests/bindings/hccl/checks.h>
+
+#include <acl/acl_tdt.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+uint32_t rank_of_job() { return static_cast<uint32_t>(std::atoi(std::getenv("COHORT_RANK"))); }
+uint32_t ranks_of_job() { return static_cast<uint32_t>(std::atoi(std::getenv("COHORT_SIZE"))); }
+
+int fail(const char* what, int code) {
+  const char* const text = aclGetRecentErrMsg();
+  std::fprintf(stderr, "%s: %d: %s\n", what, code, text == nullptr ? "" : text);
+  return 1;
+}
+
+/// Sends what rank 0 has to all.
+int share(HcclRootInfo& info, aclrtStream stream) {
+  acltdtComm all = nullptr;
+  int code = acltdtCreateComm(&all, static_cast<int32_t>(ranks_of_job()), static_cast<int32_t>(rank_of_job()),
+                              "share", stream);
+  if (code != 0) return fail("acltdtCreateComm", code);
+  code = acltdtCommBroadcast(all, &info, sizeof info, ACL_UINT8, 0, stream);
+  if (code != 0) return fail("acltdtCommBroadcast", code);
+  code = aclrtSynchronizeStream(stream);
+  if (code != 0) return fail("aclrtSynchronizeStream", code);
+  code = acltdtDestroyComm(all);
+  return code == 0 ? 0 : fail("acltdtDestroyComm", code);
+}
+
+int join(HcclComm& comm, aclrtStream stream, const char* table) {
+  if (table != nullptr) {
+    const int code = HcclCommInitClusterInfo(table, rank_of_job(), &comm);
+    return code == 0 ? 0 : fail("HcclCommInitClusterInfo", code);
+  }
+  HcclRootInfo info;
+  if (rank_of_job() == 0)
+    if (const int code = HcclGetRootInfo(&info); code != 0) return fail("HcclGetRootInfo", code);
+  if (share(info, stream) != 0) return 1;
+  const int code = HcclCommInitRootInfo(ranks_of_job(), &info, rank_of_job(), &comm);
+  return code == 0 ? 0 : fail("HcclCommInitRootInfo", code);
+}
+
+/// What the stream and the communicator say of a failure: "told CODE ASYNC TEXT", and its status.
+int tell(HcclComm comm, int code) {
+  const char* const recent = code == 0 ? nullptr : aclGetRecentErrMsg();
+  const std::string text = recent == nullptr ? "" : recent;
+  HcclResult async = HCCL_SUCCESS;
+  HcclGetCommAsyncError(comm, &async);
+  std::printf("told %d %d %s\n", code, async, text.c_str());
+  std::fflush(stdout);
+  return 0;
+}
+
+int be_killed(HcclComm comm, aclrtStream stream) {
+  std::vector<float> data(1 << 20, 1.0F);
+  for (int i = 0;; ++i) {
+    if (rank_of_job() == 1 && i == 3) kill(getpid(), SIGKILL);
+    HcclAllReduce(data.data(), data.data(), data.size(), HCCL_DATA_TYPE_FP32, HCCL_REDUCE_MAX, comm, stream);
+    if (const int code = aclrtSynchronizeStream(stream); code != 0) return tell(comm, code);
+  }
+}
+
+int disagree(HcclComm comm, aclrtStream stream) {
+  std::vector<float> data(100, 1.0F);
+  HcclAllReduce(data.data(), data.data(), rank_of_job() == 0 ? 50 : 100, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM,
+                comm, stream);
+  return tell(comm, aclrtSynchronizeStream(stream));
+}
+
+int skip(HcclComm comm, aclrtStream stream) {
+  std::vector<float> data(100, 1.0F);
+  if (rank_of_job() == 0) {  // waits in vain for what another stream does only afterwards
+    aclrtStream other = nullptr;
+    aclrtEvent never = nullptr;
+    aclrtCreateStream(&other);
+    aclrtCreateEvent(&never);
+    aclrtSetOpWaitTimeout(1);
+    aclrtLaunchHostFunc(
+        other, [](void*) { sleep(3); }, nullptr);
+    aclrtRecordEvent(never, other);
+    aclrtStreamWaitEvent(stream, never);
+  }
+  HcclAllReduce(data.data(), data.data(), 100, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comm, stream);
+  return tell(comm, aclrtSynchronizeStream(stream));
+}
+
+int check(HcclComm comm, aclrtStream stream) {
+  hccl_checks::Checker checker(comm, stream);
+  checker.all_calls();
+  checker.messages();
+  checker.groups();
+  checker.two_streams();
+  checker.wrong_arguments();
+  checker.all_calls();
+  std::fputs(checker.problems().c_str(), stderr);
+  if (const int code = HcclCommDestroy(comm); code != 0) return fail("HcclCommDestroy", code);
+  if (!checker.problems().empty()) return 1;
+  std::printf("rank %u of %u: fine\n", checker.rank(), checker.ranks());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "all";
+  aclrtStream stream = nullptr;
+  HcclComm comm = nullptr;
+  int code = aclInit(nullptr);
+  if (code == 0) code = aclrtSetDevice(static_cast<int32_t>(rank_of_job()));
+  if (code == 0) code = aclrtCreateStream(&stream);
+  if (code != 0) return fail("the device", code);
+  if (join(comm, stream, what == "table" ? argv[2] : nullptr) != 0) return 1;
+  if (what == "killed") return be_killed(comm, stream);
+  if (what == "disagree") return disagree(comm, stream);
+  if (what == "skipped") return skip(comm, stream);
+  if (check(comm, stream) != 0) return 1;
+  code = aclrtDestroyStream(stream);
+  return code == 0 ? aclFinalize() : fail("aclrtDestroyStream", code);
+}
