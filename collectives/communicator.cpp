@@ -191,6 +191,18 @@ TensorCollective Communicator::call_on_tensors(Operator op, const TensorArgument
   return {core_for(to_string(op)), {.op = op, .arguments = arguments}};
 }
 
+FunctionCollective Communicator::call_by_function(const FunctionCall& call) {
+  return {core_for(to_string(call.op)), call};
+}
+
+Transfer<Envelope> Communicator::call_message(const MessageRequest& request) {
+  return {core_for(request.sends ? "send" : "recv"), request};
+}
+
+std::optional<Envelope> Communicator::look_now(const MessageRequest& probe) {
+  return core_for("probe").look_now(probe);
+}
+
 Transfer<void> Communicator::send_bytes(std::span<const std::byte> data, Rank to, std::int32_t tag) {
   return {core_for("send"), true, to, tag, const_cast<std::byte*>(data.data()), data.size()};
 }

@@ -96,16 +96,14 @@ class Communicator {
   [[nodiscard]] Explanation explain(Operator op, DataType type, std::size_t bytes,
                                     std::string_view forced = {},
                                     std::optional<Determinism> determinism = {}) const;
-  /// Whether the algorithm that is selected for such a call, of `bytes` as above, takes
-  /// CallArguments::blocks.
+  /// Whether the algorithm that is selected for such a call takes CallArguments::blocks.
   [[nodiscard]] bool takes_blocks_apart(Operator op, DataType type, std::size_t bytes) const;
-  /// How the ranks reach each other, with what was measured at joining: the numbers that choices rest on.
+  /// How the ranks reach each other, with what was measured at joining.
   [[nodiscard]] const Reach& reach() const noexcept;
   /// The algorithms that can be asked for by name: the library's, and those of the options.
   [[nodiscard]] const AlgorithmTable& algorithms() const noexcept;
 
-  /// Memory that peers on this host map already; over other transports ordinary to them. Throws
-  /// InvalidArgument for a count that no memory has, ResourceLimit.
+  /// Memory that peers on this host map already. Throws InvalidArgument for too large a count, ResourceLimit.
   template <class T>
   [[nodiscard]] SharedBuffer<T> allocate(std::size_t count) {
     return SharedBuffer<T>(heap("allocate"), count);
@@ -402,9 +400,8 @@ class Communicator {
     return call_by(operator_of<ExclusiveScan>, detail::own_arguments<T, InOut, InOut>(inout, inout), op);
   }
 
-  // Messages between two ranks, matched by tag in the order in which they are awaited. Any number may be
-  // under way, with collectives beside them. Sizes have to be equal: others fail the communicator, on both
-  // ends.
+  // Messages between two ranks, matched by tag in the order in which they are awaited; any number at once,
+  // beside collectives. Sizes have to be equal: others fail the communicator, on both ends.
 
   /// `data` to that rank, whose recv() takes it. Over when `data` may be reused, which for small ones is
   /// before they are received.
@@ -456,8 +453,14 @@ class Communicator {
                                           std::span<std::byte> out, Combination op);
   /// Any operator, with what applies of the arguments.
   [[nodiscard]] Collective call(Operator op, const CallArguments& arguments);
+  /// One that combines, by a function. Buffers are bytes of DataType::uint8; what the call names outlives it.
+  [[nodiscard]] FunctionCollective call_by_function(const FunctionCall& call);
   /// Any of those that take several tensors.
   [[nodiscard]] TensorCollective call_on_tensors(Operator op, const TensorArguments& arguments);
+  /// Any message, of this rank to itself too; or waits for one, as a probe.
+  [[nodiscard]] Transfer<Envelope> call_message(const MessageRequest& request);
+  /// What a probe finds now of what was read. Throws why the communicator has failed, if it has.
+  [[nodiscard]] std::optional<Envelope> look_now(const MessageRequest& probe);
 
  private:
   template <class T>
@@ -467,15 +470,13 @@ class Communicator {
     return {call(op, arguments), in, before};
   }
   template <class T>
-  [[nodiscard]] FunctionCollective call_by(Operator op, const CallArguments& arguments,
-                                           FunctionReduction<T> reduction) {
-    return {core_for(to_string(op)), {.op = op, .arguments = arguments, .function = reduction.function}};
+  [[nodiscard]] FunctionCollective call_by(Operator op, const CallArguments& of, FunctionReduction<T> by) {
+    return call_by_function({.op = op, .arguments = of, .function = by.function});
   }
   /// Shares a hold; the end of the last one closes.
   explicit Communicator(std::shared_ptr<CommunicatorCore> handle) noexcept;
   static std::shared_ptr<CommunicatorCore> handle_of(std::shared_ptr<CommunicatorCore> core);
-  static Task<std::optional<Communicator>> make_split(std::shared_ptr<CommunicatorCore> parent, int color,
-                                                      int key);
+  static Task<std::optional<Communicator>> make_split(std::shared_ptr<CommunicatorCore>, int color, int key);
   static Task<Communicator> make_group(std::shared_ptr<CommunicatorCore> parent, std::vector<Rank> ranks,
                                        std::string name);
   static Task<Communicator> open(Communicator communicator, std::shared_ptr<CommunicatorCore> parent);

@@ -22,20 +22,24 @@ constexpr std::size_t kMostBytes = (std::size_t{1} << 48) - 1;
 
 TransferBase::TransferBase(CommunicatorCore& core, bool sends, Rank peer, std::int32_t tag, std::byte* data,
                            std::size_t bytes)
-    : core_(&core), request_{.sends = sends, .peer = peer, .tag = tag, .data = data, .bytes = bytes} {
+    : TransferBase(core, {.sends = sends, .peer = peer, .tag = tag, .data = data, .bytes = bytes}) {
   const Membership& membership = core.membership();
-  const bool is_somebody = peer != MessageRequest::kAnybody;
-  if (is_somebody && peer >= membership.size) [[unlikely]]
-    refuse(core, request_,
-           fmt::format("there is no rank {}; the ranks are 0 to {}", peer, membership.size - 1));
-  if (!is_somebody && membership.size == 1) [[unlikely]]
+  if (peer == MessageRequest::kAnybody && membership.size == 1) [[unlikely]]
     refuse(core, request_, "there is no other rank that could send it; a rank keeps what it has");
   if (peer == membership.rank) [[unlikely]]
     refuse(core, request_, "the other end is this rank itself; copy what it has");
-  if (bytes > kMostBytes) [[unlikely]]
-    refuse(core, request_, "more than any memory has; did the count fall below zero?");
-  if (data == nullptr && bytes != 0) [[unlikely]]
-    refuse(core, request_, "the buffer is null; give it memory, or no elements");
+}
+
+TransferBase::TransferBase(CommunicatorCore& core, const MessageRequest& request)
+    : core_(&core), request_(request) {
+  const Membership& membership = core.membership();
+  if (request.peer != MessageRequest::kAnybody && request.peer >= membership.size) [[unlikely]]
+    refuse(core, request,
+           fmt::format("there is no rank {}; the ranks are 0 to {}", request.peer, membership.size - 1));
+  if (request.bytes > kMostBytes) [[unlikely]]
+    refuse(core, request, "more than any memory has; did the count fall below zero?");
+  if (request.data == nullptr && request.bytes != 0) [[unlikely]]
+    refuse(core, request, "the buffer is null; give it memory, or no elements");
 }
 
 bool TransferBase::complete_now(const CancelScope* scope) {

@@ -13,7 +13,7 @@ class CommunicatorCore;
 
 namespace detail {
 
-/// What send(), recv() and recv_any() have in common.
+/// What send(), recv(), recv_any() and call_message() have in common.
 class TransferBase {
  public:
   TransferBase(const TransferBase&) = delete;
@@ -24,6 +24,8 @@ class TransferBase {
   /// that was just written and is copied whole waits until its parts have left the store buffer.
   TransferBase(CommunicatorCore& core, bool sends, Rank peer, std::int32_t tag, std::byte* data,
                std::size_t bytes);
+  /// Also of this rank's messages to itself.
+  TransferBase(CommunicatorCore& core, const MessageRequest& request);
   TransferBase(TransferBase&& other) noexcept
       : core_(std::exchange(other.core_, nullptr)), request_(other.request_) {}
 
@@ -32,13 +34,14 @@ class TransferBase {
 
   CommunicatorCore* core_;  ///< null once it is awaited, or moved from
   MessageRequest request_;
-  Task<Rank> task_;
+  Task<Envelope> task_;
 };
 
 }  // namespace detail
 
 /// A message that has been asked for: `co_await` it where it is made, or std::move it there. Nothing happens
-/// before. With Result Rank it gives the rank that the message is from.
+/// before. With Result Rank it gives the rank that the message is from, with Envelope all that is known of
+/// it.
 ///
 /// A small one between ranks of one host that is there, or that has room, completes where it is awaited. The
 /// buffer belongs to it until it completes. Messages between two ranks are matched by tag, in the order in
@@ -53,6 +56,7 @@ class [[nodiscard]] Transfer : private detail::TransferBase {
   Transfer(CommunicatorCore& core, bool sends, Rank peer, std::int32_t tag, std::byte* data,
            std::size_t bytes)
       : TransferBase(core, sends, peer, tag, data, bytes) {}
+  Transfer(CommunicatorCore& core, const MessageRequest& request) : TransferBase(core, request) {}
   Transfer(Transfer&&) noexcept = default;
 
   /// Another time limit than the communicator's. Not above zero: whatever has to be waited for is late.
@@ -69,12 +73,16 @@ class [[nodiscard]] Transfer : private detail::TransferBase {
     template <class P>
     bool await_suspend(std::coroutine_handle<P> waiter) {
       if (transfer_.complete_now(detail::scope_of(waiter))) return false;
-      return Task<Rank>::Awaiter(transfer_.task_.handle()).await_suspend(waiter);
+      return Task<Envelope>::Awaiter(transfer_.task_.handle()).await_suspend(waiter);
     }
     Result await_resume() {
-      [[maybe_unused]] Rank from = transfer_.request_.peer;
-      if (transfer_.task_) from = transfer_.task_.handle().promise().take();
-      if constexpr (!std::is_void_v<Result>) return from;
+      const MessageRequest& request = transfer_.request_;
+      [[maybe_unused]] Envelope envelope(request.peer, request.tag, request.bytes);
+      if (transfer_.task_) envelope = transfer_.task_.handle().promise().take();
+      if constexpr (std::is_same_v<Result, Envelope>)
+        return envelope;
+      else if constexpr (!std::is_void_v<Result>)
+        return envelope.from;
     }
 
    private:

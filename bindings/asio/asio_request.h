@@ -40,7 +40,7 @@ void start_for_asio(SharedLoop& loop, const std::shared_ptr<Request>& request,
     asio::post(executor, [waiting = std::move(*waiting), slot, complete = std::move(complete),
                           over = over.shared_from_this()]() mutable {
       if (slot.is_connected()) slot.clear();
-      Outcome outcome{over->failure(), over->from, std::move(over->made)};
+      Outcome outcome{over->failure(), over->envelope.from, std::move(over->made)};
       over.reset();  // a handler may end the session
       Handler one = std::move(waiting);
       complete(std::move(one), std::move(outcome));

@@ -83,7 +83,7 @@ cohort_status cohort_when_over(cohort_request* request, void (*callback)(void* c
 }
 
 uint32_t cohort_request_from(const cohort_request* request) {
-  return request == nullptr ? UINT32_MAX : request->request->from;
+  return request == nullptr ? UINT32_MAX : request->request->envelope.from;
 }
 
 cohort_status cohort_request_free(cohort_request* request) {

@@ -80,7 +80,7 @@ py::object PyRequest::wait(std::optional<double> timeout_s) {
 
 /// A message's is the rank that it is from.
 py::object PyRequest::outcome() const {
-  return operation_ == "recv" ? py::object(py::int_(request_->from)) : result_;
+  return operation_ == "recv" ? py::object(py::int_(request_->envelope.from)) : result_;
 }
 
 bool PyRequest::test() {

@@ -80,12 +80,15 @@ void apply_time(const CallSettings& settings, Transfer<Result>& transfer) {
   if (settings.timeout > Duration::zero()) (void)std::move(transfer).with_deadline(settings.timeout);
 }
 
+void refuse_algorithm(const CallSettings& settings, std::string_view call) {
+  if (settings.algorithm.empty()) return;
+  throw Error(ErrorKind::InvalidArgument, fmt::format("{} has no algorithm to choose, but '{}' is asked for",
+                                                      call, std::string_view(settings.algorithm)));
+}
+
 Task<> perform_message(Communicator& comm, const MessageCall& call, const CallSettings& settings,
                        Rank& from) {
-  if (!settings.algorithm.empty())
-    throw Error(ErrorKind::InvalidArgument,
-                fmt::format("a message has no algorithm to choose, but '{}' is asked for",
-                            std::string_view(settings.algorithm)));
+  refuse_algorithm(settings, "a message");
   from = call.peer;
   if (call.direction == MessageCall::Direction::recv_any) {
     Transfer<Rank> receiving = comm.recv_any(call.data, call.tag);
@@ -100,14 +103,32 @@ Task<> perform_message(Communicator& comm, const MessageCall& call, const CallSe
   co_await std::move(transfer);
 }
 
+Task<> perform_request(Communicator& comm, const MessageRequest& request, const CallSettings& settings,
+                       Envelope& envelope) {
+  refuse_algorithm(settings, "a message");
+  Transfer<Envelope> transfer = comm.call_message(request);
+  apply_time(settings, transfer);
+  envelope = co_await std::move(transfer);
+}
+
+Task<> perform_by_function(Communicator& comm, const FunctionCall& call, const CallSettings& settings) {
+  FunctionCollective collective = comm.call_by_function(call);
+  apply(settings, collective);
+  co_await std::move(collective);
+}
+
 }  // namespace
 
-Task<> perform(Communicator& comm, const AnyCall& call, const CallSettings& settings, Rank& from) {
+Task<> perform(Communicator& comm, const AnyCall& call, const CallSettings& settings, Envelope& envelope) {
   if (const auto* const collective = std::get_if<CollectiveCall>(&call))
     return perform_collective(comm, *collective, settings);
+  if (const auto* const request = std::get_if<MessageRequest>(&call))
+    return perform_request(comm, *request, settings, envelope);
   if (const auto* const tensors = std::get_if<TensorsCall>(&call))
     return perform_tensors(comm, *tensors, settings);
-  return perform_message(comm, std::get<MessageCall>(call), settings, from);
+  if (const auto* const by_function = std::get_if<FunctionCall>(&call))
+    return perform_by_function(comm, *by_function, settings);
+  return perform_message(comm, std::get<MessageCall>(call), settings, envelope.from);
 }
 
 }  // namespace cohort::bindings

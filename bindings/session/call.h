@@ -43,8 +43,9 @@ struct MessageCall {
   std::span<std::byte> data{};  ///< only read by a send
 };
 
-/// What a thread may ask a communicator for, with types known at run time.
-using AnyCall = std::variant<CollectiveCall, TensorsCall, MessageCall>;
+/// What a thread may ask a communicator for, with types known at run time; the last two as
+/// Communicator::call_by_function() and call_message() take them. What they name outlives the call.
+using AnyCall = std::variant<CollectiveCall, TensorsCall, MessageCall, FunctionCall, MessageRequest>;
 
 /// An algorithm by name, or none. It has no destructor, so that settings in braces may stand in a statement
 /// with co_await, where g++ 12 destroys a temporary twice.
@@ -79,9 +80,9 @@ struct CallSettings {
 };
 static_assert(std::is_trivially_destructible_v<CallSettings>);
 
-/// The call as a coroutine on the communicator's engine. Arguments outlive it. `from` becomes the rank that a
-/// message was from. Throws what such a call throws, at the latest when it is awaited.
+/// The call as a coroutine on the communicator's engine. Arguments outlive it. `envelope` becomes what a
+/// message was. Throws what such a call throws, at the latest when it is awaited.
 [[nodiscard]] Task<> perform(Communicator& comm, const AnyCall& call, const CallSettings& settings,
-                             Rank& from);
+                             Envelope& envelope);
 
 }  // namespace cohort::bindings

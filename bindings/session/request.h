@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cohort/bindings/session/shared_loop.h>
-#include <cohort/net/rank.h>
+#include <cohort/collectives/p2p/message_request.h>
 
 #include <functional>
 #include <memory>
@@ -38,10 +38,10 @@ class Request final : public Work, public std::enable_shared_from_this<Request> 
   [[nodiscard]] bool is_over_by(TimePoint until, Interrupt* interrupt = nullptr) {
     return loop_.wait(shared_from_this(), until, interrupt);
   }
-  /// Whether it is over; gives it a turn if nobody drives.
-  [[nodiscard]] bool test() {
-    if (!is_over()) loop_.nudge();
-    return is_over();
+  /// Whether it is over; gives it a few turns if nobody drives, else stays with it for so long.
+  [[nodiscard]] bool test(Duration patience = Duration::zero()) {
+    if (is_over() || loop_.nudge() || patience == Duration::zero()) return is_over();
+    return is_over_by(std::chrono::steady_clock::now() + patience);
   }
   /// Asks it to end early, with Cancelled: which gives its communicator up, unless it had not begun.
   void cancel() { loop_.cancel(shared_from_this()); }
@@ -51,7 +51,7 @@ class Request final : public Work, public std::enable_shared_from_this<Request> 
   void when_over(std::function<void(Request&)> callback);
 
   // What it made, once it is over:
-  Rank from = 0;                               ///< of a message
+  Envelope envelope{};                         ///< of a message
   std::shared_ptr<SharedCommunicator> made{};  ///< of making a group; null: none for this rank
 
  private:

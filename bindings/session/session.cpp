@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/selection/explanation.h>
 #include <cohort/engine/error.h>
+#include <cohort/net/membership.h>
 
 #include <fmt/format.h>
 
@@ -19,15 +20,15 @@ class BlockingCall final : public Work {
       : Work(&within), comm_(comm), call_(call), settings_(settings) {
     is_quiet_ = std::holds_alternative<CollectiveCall>(call);
   }
-  [[nodiscard]] Rank from() const noexcept { return from_; }
+  [[nodiscard]] const Envelope& envelope() const noexcept { return envelope_; }
 
  private:
-  Task<> body() override { return perform(comm_, call_, settings_, from_); }
+  Task<> body() override { return perform(comm_, call_, settings_, envelope_); }
 
   Communicator& comm_;
   const AnyCall& call_;
   const CallSettings& settings_;
-  Rank from_ = 0;
+  Envelope envelope_;
 };
 
 /// A few statements that belong on the engine.
@@ -63,6 +64,12 @@ std::vector<Rank> world_ranks_of(const Communicator& comm) {
   return ranks;
 }
 
+Rank first_on_host_of(const Communicator& comm) {
+  Rank rank = 0;
+  while (!comm.membership().shares_host(rank)) ++rank;
+  return rank;
+}
+
 }  // namespace
 
 SharedCommunicator::SharedCommunicator(SharedLoop& loop, Communicator comm)
@@ -72,7 +79,8 @@ SharedCommunicator::SharedCommunicator(SharedLoop& loop, Communicator comm)
       size_(comm_.size()),
       name_(comm_.name()),
       transport_(comm_.transport()),
-      world_ranks_(world_ranks_of(comm_)) {}
+      world_ranks_(world_ranks_of(comm_)),
+      first_of_host_(first_on_host_of(comm_)) {}
 
 std::shared_ptr<SharedCommunicator> SharedCommunicator::adopt(SharedLoop& loop, Communicator comm) {
   return {new SharedCommunicator(loop, std::move(comm)),
@@ -80,10 +88,28 @@ std::shared_ptr<SharedCommunicator> SharedCommunicator::adopt(SharedLoop& loop, 
 }
 
 Rank SharedCommunicator::call(const AnyCall& call, const CallSettings& settings, Interrupt* interrupt) {
+  return call_to_end(call, settings, interrupt).from;
+}
+
+Envelope SharedCommunicator::call_message(const MessageRequest& request, const CallSettings& settings) {
+  return call_to_end(request, settings, nullptr);
+}
+
+Envelope SharedCommunicator::call_to_end(const AnyCall& call, const CallSettings& settings,
+                                         Interrupt* interrupt) {
   refuse_closed();
   BlockingCall work(comm_, calls_, call, settings);
   loop_.run(work, interrupt);
-  return work.from();
+  return work.envelope();
+}
+
+std::optional<Envelope> SharedCommunicator::look_now(const MessageRequest& probe) {
+  refuse_closed();
+  loop_.nudge();
+  std::optional<Envelope> found;
+  OnEngine looking([&] { found = comm_.look_now(probe); });
+  loop_.run(looking, nullptr);
+  return found;
 }
 
 std::shared_ptr<Request> SharedCommunicator::prepare(AnyCall call, CallSettings settings,
@@ -93,7 +119,7 @@ std::shared_ptr<Request> SharedCommunicator::prepare(AnyCall call, CallSettings 
       [self = shared_from_this(), call = std::move(call), settings = std::move(settings),
        kept = std::move(kept)](Request& request) {
         self->refuse_closed();
-        return perform(self->comm_, call, settings, request.from);
+        return perform(self->comm_, call, settings, request.envelope);
       },
       &calls_);
 }

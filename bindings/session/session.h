@@ -31,6 +31,8 @@ class SharedCommunicator : Immovable,
   [[nodiscard]] const std::string& transport() const noexcept { return transport_; }
   /// What its ranks are called where their processes joined.
   [[nodiscard]] const std::vector<Rank>& world_ranks() const noexcept { return world_ranks_; }
+  /// The lowest of its ranks that is on this host.
+  [[nodiscard]] Rank first_of_host() const noexcept { return first_of_host_; }
   [[nodiscard]] bool is_closed() const noexcept { return is_closed_.load(std::memory_order_relaxed); }
 
   // Of calls whose types the compiler knows TypedCalls has one each: comm->all_reduce(data, op).
@@ -38,6 +40,10 @@ class SharedCommunicator : Immovable,
   /// Makes the call and waits for it, in this thread where nobody else drives the engine. The rank that a
   /// message is from. Throws what the call throws; Cancelled after an interrupt.
   Rank call(const AnyCall& call, const CallSettings& settings = {}, Interrupt* interrupt = nullptr);
+  /// The same of a message, and all that is known of it then.
+  Envelope call_message(const MessageRequest& request, const CallSettings& settings = {});
+  /// As Communicator::look_now, after a turn of the engine: for whoever asks again and again.
+  [[nodiscard]] std::optional<Envelope> look_now(const MessageRequest& probe);
   /// Makes the call, which belongs to the request until it is over. Its memory and counts outlive that, or
   /// are `kept` by the request.
   [[nodiscard]] std::shared_ptr<Request> prepare(AnyCall call, CallSettings settings = {},
@@ -81,6 +87,7 @@ class SharedCommunicator : Immovable,
   [[nodiscard]] std::shared_ptr<SharedCommunicator> make(const std::shared_ptr<Request>& request,
                                                          Interrupt* interrupt);
   [[nodiscard]] Task<> close_on_engine();
+  Envelope call_to_end(const AnyCall& call, const CallSettings& settings, Interrupt* interrupt);
   void refuse_closed() const;
 
   SharedLoop& loop_;
@@ -92,6 +99,7 @@ class SharedCommunicator : Immovable,
   const std::string name_;
   const std::string transport_;
   std::vector<Rank> world_ranks_;
+  const Rank first_of_host_;
   std::atomic<bool> is_closed_{false};
 };
 

@@ -28,6 +28,8 @@ constexpr Duration kQuestionInterval = std::chrono::milliseconds(50);
 constexpr Duration kFirstRest = std::chrono::milliseconds(1);
 constexpr Duration kLongestRest = std::chrono::milliseconds(100);
 
+constexpr int kTurnsOfNudge = 8;
+
 std::atomic<unsigned> process_generation{0};
 
 void count_children() {
@@ -302,11 +304,13 @@ bool SharedLoop::is_any_over(Works works) noexcept {
   return std::ranges::any_of(works, [](const Work* work) { return work->is_over(); });
 }
 
-void SharedLoop::nudge() {
+/// What is ready is run, so that nothing is left for the keeper, who would first have to wake.
+bool SharedLoop::nudge() {
   refuse_child();
-  if (!try_lead()) return;
-  run_->step();
+  if (!try_lead()) return false;
+  for (int turn = 0; turn == 0 || (engine_->has_ready() && turn < kTurnsOfNudge); ++turn) run_->step();
   release(false);
+  return true;
 }
 
 void SharedLoop::cancel(const std::shared_ptr<Work>& work) {

@@ -46,8 +46,9 @@ class SharedLoop : Immovable {
   bool wait(const std::shared_ptr<Work>& work, TimePoint until, Interrupt* interrupt);
   /// The same for the first of several to be over.
   bool wait_any(std::span<const std::shared_ptr<Work>> works, TimePoint until);
-  /// Gives what was started a turn, if nobody drives: for whoever asks again and again whether it is over.
-  void nudge();
+  /// Gives what was started a few turns, if nobody drives: for whoever asks again and again whether it is
+  /// over. Whether it could.
+  bool nudge();
   /// Asks what was started to end early.
   void cancel(const std::shared_ptr<Work>& work);
 

@@ -305,7 +305,7 @@ class JoinedRanks final : public Ranks {
                                   Duration patience = Duration::zero()) {
     request->when_over([over = std::move(over), group = group_](Request& done) {
       Outcome outcome = outcome_of([&] { done.take(); }, *group);
-      outcome.from = done.from;
+      outcome.from = done.envelope.from;
       over(outcome);
     });
     comm.start(request, patience);

@@ -13,8 +13,10 @@ namespace cohort {
 
 /// A reduction by a function of the program's, without its types.
 struct ElementFunction {
-  /// left[i] = function(left[i], right[i]); both are arrays of the type.
-  void (*combine)(std::byte* left, const std::byte* right, std::size_t count) = nullptr;
+  /// left[i] = function(left[i], right[i]); both are arrays of the type. `self` is this: of what is derived
+  /// from it, where a function has state.
+  void (*combine)(const ElementFunction& self, std::byte* left, const std::byte* right,
+                  std::size_t count) = nullptr;
   std::size_t element_bytes = 0;
   std::string_view (*type_name)() = nullptr;  ///< of the element, as the compiler spells it
 };
@@ -33,7 +35,7 @@ namespace detail {
 template <class T, class F>
 inline constexpr ElementFunction kElementFunction{
     .combine =
-        [](std::byte* left, const std::byte* right, std::size_t count) {
+        [](const ElementFunction&, std::byte* left, const std::byte* right, std::size_t count) {
           const F function{};
           T* const to = reinterpret_cast<T*>(left);
           const T* const from = reinterpret_cast<const T*>(right);

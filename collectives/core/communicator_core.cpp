@@ -286,27 +286,33 @@ Task<> CommunicatorCore::begin_and_run(const Call& call) {
   return messages_.run(call);
 }
 
-Task<Rank> CommunicatorCore::transfer(const MessageRequest& request) {
+Matching& CommunicatorCore::matching() {
   if (is_closed())
     throw Error(ErrorKind::InvalidArgument, fmt::format("communicator '{}' is closed", membership_.name));
-  if (!matching_) {
-    matching_.emplace(
-        Matching::Use{.engine = engine_,
-                      .membership = membership_,
-                      .transports = messages_.resources().transports(),
-                      .health = health_,
-                      .services = services_,
-                      .timeout = timeout_,
-                      .pull_from_bytes = calibrator_.least_pulled_message(),
-                      .has_process_ended = [this](Rank peer) { return has_process_ended(peer); },
-                      .withdraw = [this] { return messages_.withdraw(); }});
-    health_.set_on_goodbye([this](Rank peer) { matching_->peer_left(peer); });
-    health_.set_other_work([this](Health::OfWork of) -> std::optional<std::string> {
-      if (!matching_) return std::nullopt;
-      return of == Health::OfWork::that_waits ? matching_->current_operation() : matching_->last_operation();
-    });
-  }
-  co_return co_await matching_->run(request);
+  if (matching_) return *matching_;
+  matching_.emplace(Matching::Use{.engine = engine_,
+                                  .membership = membership_,
+                                  .transports = messages_.resources().transports(),
+                                  .health = health_,
+                                  .services = services_,
+                                  .timeout = timeout_,
+                                  .pull_from_bytes = calibrator_.least_pulled_message(),
+                                  .has_process_ended = [this](Rank peer) { return has_process_ended(peer); },
+                                  .withdraw = [this] { return messages_.withdraw(); }});
+  health_.set_on_goodbye([this](Rank peer) { matching_->peer_left(peer); });
+  health_.set_other_work([this](Health::OfWork of) -> std::optional<std::string> {
+    if (!matching_) return std::nullopt;
+    return of == Health::OfWork::that_waits ? matching_->current_operation() : matching_->last_operation();
+  });
+  return *matching_;
+}
+
+Task<Envelope> CommunicatorCore::transfer(const MessageRequest& request) {
+  co_return co_await matching().run(request);
+}
+
+std::optional<Envelope> CommunicatorCore::look_now(const MessageRequest& probe) {
+  return matching().look_now(probe);
 }
 
 }  // namespace cohort

@@ -106,11 +106,13 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   void report_never_awaited(Operator op) const noexcept;
 
   /// A message, without suspending, if it can be.
-  [[nodiscard]] bool try_transfer_now(const MessageRequest& request) noexcept {
+  [[nodiscard]] bool try_transfer_now(MessageRequest& request) noexcept {
     return matching_ && !is_closed() && matching_->try_complete_now(request);
   }
-  /// The same with suspending; the request outlives the task. From whom it is, or to whom.
-  [[nodiscard]] Task<Rank> transfer(const MessageRequest& request);
+  /// The same with suspending; the request outlives the task.
+  [[nodiscard]] Task<Envelope> transfer(const MessageRequest& request);
+  /// As Matching::look_now().
+  [[nodiscard]] std::optional<Envelope> look_now(const MessageRequest& probe);
 
   // LinkOwner:
   [[nodiscard]] const RunningOperation& running() const noexcept override { return messages_.running(); }
@@ -127,6 +129,8 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   }
 
  private:
+  /// Made when it is first needed. Throws InvalidArgument where this is closed.
+  [[nodiscard]] Matching& matching();
   /// How far a communicator is from its first call to its end, in this order.
   enum class Stage : std::uint8_t {
     open,

@@ -94,7 +94,7 @@ Error thrown_by_function(Rank rank, std::string_view why) {
 
 void FunctionReducer::combine_some(std::byte* left, const std::byte* right, std::size_t count) const {
   try {
-    function_->combine(left, right, count);
+    function_->combine(*function_, left, right, count);
   } catch (const std::exception& error) {
     throw thrown_by_function(rank_, error.what());
   } catch (...) {

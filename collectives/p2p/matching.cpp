@@ -104,8 +104,10 @@ Matching::~Matching() {
   static_cast<host::Watcher&>(*this).unlink();
 }
 
-bool Matching::try_complete_now(const MessageRequest& request) noexcept {
+bool Matching::try_complete_now(MessageRequest& request) noexcept {
   if (use_.health.is_failed() || request.peer == MessageRequest::kAnybody) return false;
+  if (request.is_synchronous || request.probe != MessageRequest::Probe::none || request.claim != 0)
+    return false;
   if (++calls_since_look_ % tuning::messages::kCallsBetweenLooks == 0 && use_.engine.is_turn_over())
     return false;
   return request.sends ? try_send_now(request) : try_receive_now(request);
@@ -118,15 +120,17 @@ bool Matching::try_send_now(const MessageRequest& request) noexcept {
 }
 
 /// The packet that is next, if it is the one and all of it has come.
-bool Matching::try_receive_now(const MessageRequest& request) noexcept {
+bool Matching::try_receive_now(MessageRequest& request) noexcept {
   Peer& peer = peers_[request.peer];
   if (peer.channel == nullptr || !posted_.empty() || !peer.unexpected.empty() || peer.into != nullptr)
     return false;
   Packet packet;
   const bool has_come = peer.channel->peek(packet) || (peer.channel->spin() && peer.channel->peek(packet));
   if (!has_come || packet.kind != Packet::Kind::message) return false;
-  if (packet.tag != request.tag || packet.bytes != request.bytes) return false;
+  if (!request.wants_tag(packet.tag) || !request.has_room_for(packet.bytes)) return false;
   if (!peer.channel->is_whole() || !peer.channel->take(request.data)) return false;
+  request.tag = packet.tag;
+  request.bytes = packet.bytes;
   ++peer.heard;
   try {
     use_up(request.peer, packet.bytes);
@@ -136,36 +140,39 @@ bool Matching::try_receive_now(const MessageRequest& request) noexcept {
   return true;
 }
 
-Task<Rank> Matching::run(const MessageRequest& request) {
+Task<Envelope> Matching::run(const MessageRequest& request) {
   const CallUnderWay under_way(use_.engine);
   CancelScope* around = co_await current_scope();
   if (around != nullptr) around->throw_if_cancelled();
   if (use_.health.is_failed()) throw Error(use_.health.cause());
-  for (Rank peer = 0; peer < peers_.size(); ++peer)
-    if (peer == request.peer || request.peer == MessageRequest::kAnybody) open(peer);
+  open_all_of(request);
   if (use_.health.is_failed()) throw Error(use_.health.cause());  // by what has been opened
   Flight flight(*this, request, around);
   for (Rank peer = 0; peer < peers_.size(); ++peer)
     if (waits_for(flight, peer) && use_.health.is_gone(peer)) peer_left(peer);
   std::exception_ptr failure;
-  Rank with = 0;
+  Envelope envelope;
   try {
-    Task<Rank> moving =
-        with_scope(flight.scope, request.sends ? send(request, flight) : receive(request, flight));
-    with = co_await moving;
+    Task<Envelope> moving = with_scope(flight.scope, begin(request, flight));
+    envelope = co_await moving;
   } catch (...) {
     failure = std::current_exception();
   }
   if (!failure) {
     // Not before: whoever was awaited later would overtake it.
     if (use_.engine.is_turn_over()) co_await use_.engine.let_others_run();
-    co_return with;
+    co_return envelope;
   }
   flight.failed = use_.engine.now();
   co_await hear_of_others(failure);
   const Error cause = settle(flight, failure);
   if (use_.health.is_failed()) co_await use_.withdraw();
   throw Error(cause);
+}
+
+Task<Envelope> Matching::begin(const MessageRequest& request, Flight& flight) {
+  if (request.probe != MessageRequest::Probe::none) return look(request);
+  return request.sends ? send(request, flight) : receive(request, flight);
 }
 
 /// At a deadline: an engine that stood still comes to it late, with what others have said unread, and the
@@ -183,8 +190,12 @@ Task<> Matching::hear_of_others(const std::exception_ptr& failure) {
 std::string Matching::describe(const MessageRequest& request) const {
   const std::string who =
       request.peer == MessageRequest::kAnybody ? "any rank" : use_.membership.peers[request.peer].describe();
-  return fmt::format("{} of {} bytes {} {} with tag {}", request.sends ? "send" : "recv", request.bytes,
-                     request.sends ? "to" : "from", who, request.tag);
+  const std::string tag = request.takes_any_tag ? "any tag" : fmt::format("tag {}", request.tag);
+  if (request.probe != MessageRequest::Probe::none)
+    return fmt::format("probe for a message from {} with {}", who, tag);
+  return fmt::format("{} of {}{} bytes {} {} with {}", request.sends ? "send" : "recv",
+                     request.takes_less ? "up to " : "", request.bytes, request.sends ? "to" : "from", who,
+                     tag);
 }
 
 std::optional<std::string> Matching::current_operation() {
@@ -258,7 +269,7 @@ Error Matching::find_own_failure(const Flight& flight, const std::exception_ptr&
   return own;
 }
 
-Task<Rank> Matching::send(const MessageRequest& request, Flight& flight) {
+Task<Envelope> Matching::send(const MessageRequest& request, Flight& flight) {
   Peer& peer = peers_[request.peer];
   Outgoing outgoing(request);
   const OutgoingPlace place(peer, outgoing, flight);
@@ -274,7 +285,7 @@ Task<Rank> Matching::send(const MessageRequest& request, Flight& flight) {
     else
       co_await push(outgoing);
   }
-  co_return request.peer;
+  co_return Envelope(request.peer, request.tag, request.bytes);
 }
 
 /// As many pieces as there is room for, then waits for more.
@@ -329,31 +340,36 @@ Task<> Matching::move_out(Outgoing& outgoing, BulkChannel& bulk) {
 
 Task<> Matching::move_in(Incoming& incoming, BulkChannel& bulk) {
   Peer& peer = peers_[incoming.from];
-  const std::span<std::byte> data(incoming.request.data, incoming.request.bytes);
+  const std::span<std::byte> data(incoming.request.data, incoming.bytes);
   const auto receive = [&bulk, data] { return bulk.receive(data); };
   peer.moving_in.push_back(incoming);
   reply(incoming.from, {.kind = Packet::Kind::send_it, .id = incoming.offer.id});
   co_await move_in_turn(peer.moving_in, incoming, bulk, receive);
 }
 
-Task<Rank> Matching::receive(const MessageRequest& request, Flight& flight) {
+Task<Envelope> Matching::receive(const MessageRequest& request, Flight& flight) {
   Incoming incoming(request);
   const IncomingPlace place(*this, incoming, flight);
-  if (!match_unexpected(incoming)) {
+  if (request.claim != 0) {
+    match_claimed(incoming);
+  } else if (!match_unexpected(incoming)) {
     posted_.push_back(incoming);
     for (Rank peer = 0; peer < peers_.size(); ++peer)
       if (peer == request.peer || request.peer == MessageRequest::kAnybody) (void)advance(peer);
   }
   while (!incoming.is_over && !incoming.is_offered) co_await incoming.news.wait();
   if (!incoming.is_over) co_await fetch(incoming);
-  co_return incoming.from;
+  co_return Envelope(incoming.from, incoming.tag, incoming.bytes);
 }
 
 Task<> Matching::fetch(Incoming& incoming) {
   Peer& peer = peers_[incoming.from];
   const std::byte* const mapped = peer.channel->mapped(incoming.offer);
   bool is_here = incoming.offer.bytes == 0;
-  if (!is_here && mapped != nullptr) {
+  if (!is_here && incoming.from == use_.membership.rank) {
+    co_await copy_own(incoming, mapped);
+    is_here = true;
+  } else if (!is_here && mapped != nullptr) {
     co_await copy_mapped(incoming, mapped);
     is_here = true;
   } else if (!is_here && pulls(incoming.offer)) {
@@ -367,7 +383,7 @@ Task<> Matching::fetch(Incoming& incoming) {
     while (incoming.is_linked()) co_await incoming.news.wait();
     co_return;
   }
-  if (BulkChannel* const bulk = peer.channel->bulk_for(incoming.request.bytes)) {
+  if (BulkChannel* const bulk = peer.channel->bulk_for(incoming.bytes)) {
     co_await move_in(incoming, *bulk);
     co_return;
   }
@@ -375,124 +391,6 @@ Task<> Matching::fetch(Incoming& incoming) {
   peer.coming[incoming.offer.id] = &incoming;
   reply(incoming.from, {.kind = Packet::Kind::send_it, .id = incoming.offer.id});
   while (!incoming.is_over) co_await incoming.news.wait();
-}
-
-/// At the receiver: a message that both ends copy, until its memory may be its owner's again.
-class Matching::SharedCopy : cohort::Immovable {
- public:
-  SharedCopy(Peer& peer, host::PartsCell& cell, std::uint32_t number) noexcept
-      : peer_(peer),
-        cell_(cell),
-        number_(number),
-        copied_before_(cell.copied.load(std::memory_order_acquire)) {
-    peer_.is_copying_in = true;
-    CooperativeCopy::begin(cell_.taken, number_);
-  }
-  ~SharedCopy() {
-    CooperativeCopy::end(cell_.taken, number_);
-    peer_.is_copying_in = false;
-  }
-  [[nodiscard]] CooperativeCopy parts(std::size_t bytes) const noexcept {
-    return {bytes, cell_.taken, number_};
-  }
-  /// What the sender's counter comes to when all parts are there of which it has taken so many.
-  [[nodiscard]] std::uint32_t copied_with(std::uint32_t by_sender) const noexcept {
-    return copied_before_ + by_sender;
-  }
-
- private:
-  Peer& peer_;
-  host::PartsCell& cell_;
-  const std::uint32_t number_;
-  const std::uint32_t copied_before_;
-};
-
-/// Where stores reach what it goes to, and a core is free for the sender: one message at a time in each
-/// direction. Then the packet asks for it.
-bool Matching::may_share(const Incoming& incoming, Packet& packet) const noexcept {
-  const Peer& peer = peers_[incoming.from];
-  const bool has_core = !use_.engine.is_oversubscribed() && !use_.membership.shares_engine(incoming.from);
-  if (incoming.request.bytes < tuning::messages::kCopyTogetherFrom || peer.is_copying_in || !has_core)
-    return false;
-  packet = {.kind = Packet::Kind::copy_too, .id = incoming.offer.id, .bytes = incoming.request.bytes};
-  peer.channel->locate(packet, incoming.request.data);
-  return packet.where != Packet::Where::peer_address;
-}
-
-/// Where both ends copy, each takes the next part while there are any.
-Task<> Matching::copy_mapped(Incoming& incoming, const std::byte* from) {
-  host::Touch touch;
-  if (!touch.begin(*group_, incoming.from))
-    co_await use_.engine.sleep_until(kNever);  // until the cause comes
-  const std::size_t bytes = incoming.request.bytes;
-  host::PartsCell& cell = group_->own().cooperative_copy(incoming.from);
-  std::optional<SharedCopy> shared;
-  CooperativeCopy parts(bytes);
-  Packet packet;
-  if (may_share(incoming, packet)) {
-    shared.emplace(peers_[incoming.from], cell, packet.id);
-    parts = shared->parts(bytes);
-    reply(incoming.from, packet);
-  }
-  while (const std::optional<CooperativeCopy::Part> part = parts.next()) {
-    copy_part(*part, incoming.request.data, from, bytes);
-    if (use_.engine.is_turn_over()) co_await pause(touch);
-  }
-  if (shared) co_await group_->until(cell.copied, shared->copied_with(parts.count() - parts.taken()));
-  if (!touch.end()) co_await use_.engine.sleep_until(kNever);
-}
-
-/// Memory that the receiver gives back only when all parts that this rank has taken are there. One that has
-/// withdrawn it has failed, or has everything and has failed later: what it has said of that is still to
-/// come.
-Task<> Matching::copy_too(Outgoing& outgoing) {
-  const MessageRequest& request = outgoing.request;
-  std::byte* const to = peers_[request.peer].channel->mapped(*std::exchange(outgoing.copy_too, {}));
-  host::Touch touch;
-  if (!touch.begin(*group_, request.peer)) co_return;
-  host::PartsCell& cell = group_->segment(request.peer).cooperative_copy(use_.membership.rank);
-  CooperativeCopy parts(request.bytes, cell.taken, outgoing.id);
-  while (const std::optional<CooperativeCopy::Part> part = parts.next()) {
-    copy_part(*part, to, request.data, request.bytes);
-    if (!touch.may_go_on()) co_return;
-    // Before others run here: the receiver may wait for it.
-    cell.copied.fetch_add(1, std::memory_order_seq_cst);
-    group_->notify(request.peer);
-    if (!use_.engine.is_turn_over()) continue;
-    co_await use_.engine.let_others_run();
-    if (!touch.may_go_on()) co_return;
-  }
-}
-
-/// Of a message of so many bytes.
-void Matching::copy_part(const CooperativeCopy::Part& part, std::byte* to, const std::byte* from,
-                         std::size_t bytes) const noexcept {
-  const Stores stores = is_beyond_caches(bytes) ? Stores::streaming : Stores::cached;
-  cohort::copy(to + part.at, from + part.at, part.bytes, stores);
-}
-
-/// Lets others run amid a touch, and goes on only while the peer's memory is there.
-Task<> Matching::pause(const host::Touch& touch) {
-  co_await use_.engine.let_others_run();
-  if (!touch.may_go_on()) co_await use_.engine.sleep_until(kNever);  // until the cause comes
-}
-
-/// False, from then on, where the kernel does not allow it. A process that has ended may have left its number
-/// to another one, whose memory this would be.
-Task<bool> Matching::pull(Incoming& incoming) {
-  host::Touch touch;
-  if (!touch.begin(*group_, incoming.from))
-    co_await use_.engine.sleep_until(kNever);  // until the cause comes
-  const MessageRequest& request = incoming.request;
-  const std::uint32_t process = use_.membership.peers[incoming.from].visible_process;
-  for (std::size_t at = 0; at < request.bytes && may_pull_; at += tuning::messages::kMostPart) {
-    const std::size_t part = std::min(tuning::messages::kMostPart, request.bytes - at);
-    may_pull_ = read_peer_memory(process, request.data + at, incoming.offer.place + at, part) == 0;
-    if (use_.engine.is_turn_over()) co_await pause(touch);
-  }
-  const bool has_ended = use_.has_process_ended(incoming.from);
-  if (!touch.end() || has_ended) co_await use_.engine.sleep_until(kNever);
-  co_return may_pull_;
 }
 
 }  // namespace cohort

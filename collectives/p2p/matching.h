@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace cohort {
@@ -24,7 +25,8 @@ class Touch;
 /// send() and recv() of one communicator: finds for each message that comes the recv() that wants it.
 ///
 /// Messages between two ranks are matched by tag, in the order of their sends. Small ones travel at once, as
-/// long as the receiver has not too much of this rank's that nobody wanted so far; the others are offered.
+/// long as the receiver has not too much of this rank's that nobody wanted so far; the others are offered,
+/// and all whose sender waits for its receiver. A rank's messages to itself take the same ways.
 ///
 /// What comes is always read, so any batch of sends and receives gets on, in whatever order they are awaited;
 /// of what nobody wants yet, the receiver keeps at most 1 MiB of each sender, and what describes the rest. A
@@ -51,10 +53,15 @@ class Matching final : public PacketHandler, private host::Watcher {
   ~Matching();
 
   /// Sends or receives without suspending, if it can.
-  [[nodiscard]] bool try_complete_now(const MessageRequest& request) noexcept;
-  /// Sends or receives, and tells from whom. The request outlives the task. Throws Mismatch, PeerDied,
-  /// DeadlineExceeded, ...: the communicator's cause; Cancelled alone if the peer knows of nothing yet.
-  Task<Rank> run(const MessageRequest& request);
+  /// Then it has the tag and the size of what was received.
+  [[nodiscard]] bool try_complete_now(MessageRequest& request) noexcept;
+  /// Sends, receives or waits for something to receive, and tells what it was. The request outlives the task.
+  /// Throws Mismatch, PeerDied, DeadlineExceeded, ...: the communicator's cause; Cancelled alone if the peer
+  /// knows of nothing yet.
+  Task<Envelope> run(const MessageRequest& request);
+  /// What is there already of what a probe asks for, as far as it has been read. Throws the communicator's
+  /// cause.
+  [[nodiscard]] std::optional<Envelope> look_now(const MessageRequest& probe);
 
   /// The communicator has failed: ends all that is under way with the cause.
   void fail(const Error& cause) noexcept;
@@ -87,14 +94,23 @@ class Matching final : public PacketHandler, private host::Watcher {
   };
   /// A recv() that suspends: posted until it is matched.
   struct Incoming : ListHook {
-    explicit Incoming(const MessageRequest& asked) noexcept : request(asked) {}
+    explicit Incoming(const MessageRequest& asked) noexcept
+        : request(asked), tag(asked.tag), bytes(asked.bytes) {}
     const MessageRequest& request;
     Rank from = 0;
+    // Of the message, once it is matched:
+    std::int32_t tag;
+    std::size_t bytes;
     bool is_matched = false;
     bool is_offered = false;  ///< and then this is the offer
     Packet offer;
     std::size_t arrived_bytes = 0;
     bool is_over = false;
+    Notify news;
+  };
+  /// A probe that waits.
+  struct Looker : ListHook {
+    ~Looker() { unlink(); }
     Notify news;
   };
   /// What nobody wants so far.
@@ -156,9 +172,11 @@ class Matching final : public PacketHandler, private host::Watcher {
     if (news.untaken_posts() == 0) news.post();
   }
   [[nodiscard]] bool try_send_now(const MessageRequest& request) noexcept;
-  [[nodiscard]] bool try_receive_now(const MessageRequest& request) noexcept;
-  Task<Rank> send(const MessageRequest& request, Flight& flight);
-  Task<Rank> receive(const MessageRequest& request, Flight& flight);
+  [[nodiscard]] bool try_receive_now(MessageRequest& request) noexcept;
+  Task<Envelope> begin(const MessageRequest& request, Flight& flight);
+  Task<Envelope> send(const MessageRequest& request, Flight& flight);
+  Task<Envelope> receive(const MessageRequest& request, Flight& flight);
+  Task<Envelope> look(const MessageRequest& request);
   Task<> push(Outgoing& outgoing);
   Task<> move_out(Outgoing& outgoing, BulkChannel& bulk);
   Task<> move_in(Incoming& incoming, BulkChannel& bulk);
@@ -167,6 +185,7 @@ class Matching final : public PacketHandler, private host::Watcher {
   Task<> fetch(Incoming& incoming);
   class SharedCopy;
   Task<> copy_mapped(Incoming& incoming, const std::byte* from);
+  Task<> copy_own(Incoming& incoming, const std::byte* from);
   [[nodiscard]] bool may_share(const Incoming& incoming, Packet& packet) const noexcept;
   Task<> copy_too(Outgoing& outgoing);
   void copy_part(const CooperativeCopy::Part& part, std::byte* to, const std::byte* from,
@@ -186,6 +205,7 @@ class Matching final : public PacketHandler, private host::Watcher {
   [[nodiscard]] Error find_own_failure(const Flight& flight, const std::exception_ptr& failure);
 
   void open(Rank rank);
+  void open_all_of(const MessageRequest& request);
   /// Reads and sends as drain() and flush() do; without memory for it the communicator fails.
   bool advance(Rank rank) noexcept;
   /// Reads what has come, as long as the engine's turn lasts. Whether anything had.
@@ -201,7 +221,17 @@ class Matching final : public PacketHandler, private host::Watcher {
   void take_offer(Rank from, const Packet& packet);
   void take_answer(Rank from, const Packet& packet);
   [[nodiscard]] Incoming* take_posted(Rank from, const Packet& packet);
+  struct Found {
+    Rank from = 0;
+    std::deque<Unexpected>::iterator message{};
+  };
+  [[nodiscard]] std::optional<Found> find_unexpected(const MessageRequest& request);
   [[nodiscard]] bool match_unexpected(Incoming& incoming);
+  void match_claimed(Incoming& incoming);
+  [[nodiscard]] std::optional<Envelope> find_for_probe(const MessageRequest& request);
+  void wake_lookers() noexcept {
+    lookers_.for_each([](Looker& looker) { wake(looker.news); });
+  }
   void match(Incoming& incoming, Rank from, const Packet& packet);
   void deliver(Incoming& incoming, Unexpected& message);
   void reply(Rank to, const Packet& packet);
@@ -225,6 +255,9 @@ class Matching final : public PacketHandler, private host::Watcher {
   const std::size_t cache_bytes_;  ///< of the last level
   std::vector<Rank> mapped_;       ///< whose packets are polled for
   IntrusiveList<Incoming> posted_;
+  IntrusiveList<Looker> lookers_;
+  std::map<std::uint64_t, std::pair<Rank, Unexpected>> claimed_;
+  std::uint64_t claims_ = 0;
   IntrusiveList<Flight> flights_;
   std::size_t flight_count_ = 0;
   std::size_t flights_with_anybody_ = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The packets of a Matching: what it says and hears.
+#include <cohort/collectives/p2p/loopback_packets.h>
 #include <cohort/collectives/p2p/matching.h>
 
 #include <cohort/collectives/job/listen_for.h>
@@ -44,7 +45,11 @@ bool Matching::send_small(Peer& peer, const MessageRequest& request) noexcept {
 
 void Matching::open(Rank rank) {
   Peer& peer = peers_[rank];
-  if (peer.channel != nullptr || rank == use_.membership.rank) return;
+  if (peer.channel != nullptr) return;
+  if (rank == use_.membership.rank) {
+    peer.channel = std::make_unique<LoopbackPackets>(use_.engine, rank, *this, use_.services);
+    return;
+  }
   peer.channel = use_.transports.to(rank).open_packets(rank, *this, use_.services);
   if (peer.channel == nullptr)
     throw Error(ErrorKind::Unsupported,
@@ -54,6 +59,11 @@ void Matching::open(Rank rank) {
                             use_.membership.peers[rank].describe()))
         .with_culprit(rank);
   if (use_.transports.capabilities(rank).maps_memory) mapped_.push_back(rank);
+}
+
+void Matching::open_all_of(const MessageRequest& request) {
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (peer == request.peer || request.peer == MessageRequest::kAnybody) open(peer);
 }
 
 PacketHandler::Waiting Matching::waiting_for(Rank from) const noexcept {
@@ -97,7 +107,7 @@ bool Matching::drain(Rank from) {
   while (!use_.health.is_failed() && peer.channel->peek(packet)) {
     if (peer.into == nullptr) aim(from, packet);
     if (peer.into == nullptr) return progress;
-    const std::size_t bytes = peer.taking != nullptr ? peer.taking->request.bytes : packet.bytes;
+    const std::size_t bytes = peer.taking != nullptr ? peer.taking->bytes : packet.bytes;
     if (!peer.channel->take_by(is_beyond_caches(bytes) ? copy_past_caches : copy_bytes, peer.into))
       return progress;
     finish(from, packet);
@@ -134,7 +144,7 @@ bool Matching::flush(Rank to) {
 
 bool Matching::announce(Peer& peer, Outgoing& outgoing) {
   const MessageRequest& request = outgoing.request;
-  if (send_small(peer, request)) {
+  if (!request.is_synchronous && send_small(peer, request)) {
     outgoing.is_over = true;
     wake(outgoing.news);
     return true;
@@ -171,8 +181,7 @@ void Matching::aim(Rank from, const Packet& packet) {
     peer.take_into_sink();
     return;
   }
-  if (found == peer.coming.end() ||
-      packet.bytes > found->second->request.bytes - found->second->arrived_bytes) {
+  if (found == peer.coming.end() || packet.bytes > found->second->bytes - found->second->arrived_bytes) {
     peer.into = nullptr;
     fail_nonsense(from, "a piece of a message that is not expected");
     return;
@@ -208,7 +217,7 @@ void Matching::finish_message(Rank from, const Packet& packet) {
   message.is_whole = true;
   if (message.wanted_by == nullptr) {
     if (peer.unexpected.size() > kMostUnexpected) fail_nonsense(from, "more messages than anybody receives");
-    return;
+    return wake_lookers();
   }
   deliver(*message.wanted_by, message);
   peer.unexpected.pop_back();
@@ -218,7 +227,7 @@ void Matching::finish_piece(Rank from, const Packet& packet) {
   Incoming* const incoming = peers_[from].taking;
   if (incoming == nullptr) return;  // nobody wants it any more
   incoming->arrived_bytes += packet.bytes;
-  if (incoming->arrived_bytes != incoming->request.bytes) return;
+  if (incoming->arrived_bytes != incoming->bytes) return;
   peers_[from].coming.erase(packet.id);
   incoming->is_over = true;
   wake(incoming->news);
@@ -238,6 +247,7 @@ void Matching::take_offer(Rank from, const Packet& packet) {
   message.order = ++arrivals_;
   message.is_whole = true;
   if (peer.unexpected.size() > kMostUnexpected) fail_nonsense(from, "more messages than anybody receives");
+  wake_lookers();
 }
 
 void Matching::take_answer(Rank from, const Packet& packet) {
@@ -264,7 +274,7 @@ Matching::Incoming* Matching::take_posted(Rank from, const Packet& packet) {
   posted_.for_each([&](Incoming& incoming) {
     const MessageRequest& request = incoming.request;
     const bool wants =
-        request.tag == packet.tag && (request.peer == from || request.peer == MessageRequest::kAnybody);
+        request.wants_tag(packet.tag) && (request.peer == from || request.peer == MessageRequest::kAnybody);
     if (found == nullptr && wants) found = &incoming;
   });
   if (found == nullptr) return nullptr;
@@ -277,52 +287,60 @@ Matching::Incoming* Matching::take_posted(Rank from, const Packet& packet) {
 void Matching::match(Incoming& incoming, Rank from, const Packet& packet) {
   incoming.from = from;
   incoming.is_matched = true;
-  if (packet.bytes == incoming.request.bytes) return;
+  if (incoming.request.has_room_for(packet.bytes)) {
+    incoming.tag = packet.tag;
+    incoming.bytes = packet.bytes;
+    return;
+  }
   const auto& peers = use_.membership.peers;
   use_.health.fail(
       Error(ErrorKind::Mismatch,
-            fmt::format(
-                "{} sends {} bytes with tag {} to {}, which receives {} bytes there, on '{}'; both ends "
-                "have to give the same size",
-                peers[from].describe(), packet.bytes, packet.tag, use_.membership.self().describe(),
-                incoming.request.bytes, use_.membership.name))
+            fmt::format("{} sends {} bytes with tag {} to {}, which receives {}{} bytes there, on '{}'; {}",
+                        peers[from].describe(), packet.bytes, packet.tag, use_.membership.self().describe(),
+                        incoming.request.takes_less ? "up to " : "", incoming.request.bytes,
+                        use_.membership.name,
+                        incoming.request.takes_less ? "give the recv a buffer that holds it"
+                                                    : "both ends have to give the same size"))
           .with_culprit(from));
 }
 
 /// What came first of what is wanted, from whomever.
-bool Matching::match_unexpected(Incoming& incoming) {
-  const MessageRequest& request = incoming.request;
-  Rank from = 0;
-  std::deque<Unexpected>::iterator first;
-  std::uint64_t order = ~std::uint64_t{0};
+std::optional<Matching::Found> Matching::find_unexpected(const MessageRequest& request) {
+  std::optional<Found> first;
   for (Rank rank = 0; rank < peers_.size(); ++rank) {
     if (request.peer != rank && request.peer != MessageRequest::kAnybody) continue;
     std::deque<Unexpected>& unexpected = peers_[rank].unexpected;
     const auto found = std::ranges::find_if(unexpected, [&](const Unexpected& message) {
-      return message.packet.tag == request.tag && message.wanted_by == nullptr;
+      return request.wants_tag(message.packet.tag) && message.wanted_by == nullptr;
     });
-    if (found == unexpected.end() || found->order >= order) continue;
-    order = found->order;
-    first = found;
-    from = rank;
+    if (found == unexpected.end() || (first && found->order >= first->message->order)) continue;
+    first = {rank, found};
   }
-  if (order == ~std::uint64_t{0}) return false;
-  match(incoming, from, first->packet);
+  return first;
+}
+
+bool Matching::match_unexpected(Incoming& incoming) {
+  const std::optional<Found> first = find_unexpected(incoming.request);
+  if (!first) return false;
+  Unexpected& message = *first->message;
+  match(incoming, first->from, message.packet);
   if (use_.health.is_failed()) return true;
-  if (first->packet.kind == Packet::Kind::offer) {
-    incoming.offer = first->packet;
-    incoming.is_offered = true;
-  } else if (first->is_whole) {
-    deliver(incoming, *first);
-  } else {
-    first->wanted_by = &incoming;
+  if (!message.is_whole) {
+    message.wanted_by = &incoming;
     return true;
   }
-  peers_[from].unexpected.erase(first);
+  deliver(incoming, message);
+  peers_[first->from].unexpected.erase(first->message);
   return true;
 }
 
+/// What is there as a whole: an offer is the receiver's to fetch.
 void Matching::deliver(Incoming& incoming, Unexpected& message) {
+  if (message.packet.kind == Packet::Kind::offer) {
+    incoming.offer = message.packet;
+    incoming.is_offered = true;
+    return;
+  }
   if (message.packet.bytes != 0)
     copy_bytes(incoming.request.data, message.payload.data(), message.packet.bytes);
   use_up(incoming.from, message.packet.bytes);

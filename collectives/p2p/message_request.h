@@ -10,9 +10,12 @@
 
 namespace cohort {
 
-/// One send() or recv() as the caller asked for it.
+/// One send(), recv() or probe as the caller asked for it.
 struct MessageRequest {
   static constexpr Rank kAnybody = ~Rank{0};
+  /// What it does instead of receiving: waits for a message, and leaves it there for a recv(), or puts it
+  /// aside for the one that names its claim.
+  enum class Probe : std::uint8_t { none, looks, claims };
 
   bool sends = false;
   Rank peer = 0;
@@ -21,7 +24,26 @@ struct MessageRequest {
   std::size_t bytes = 0;
   Duration timeout{0};  ///< zero: the communicator's
 
+  bool is_synchronous = false;  ///< of a send: over only when it is received
+  // Of what receives, or looks:
+  bool takes_any_tag = false;  ///< `tag` is not looked at
+  bool takes_less = false;     ///< the message may be shorter than `bytes`
+  Probe probe = Probe::none;
+  std::uint64_t claim = 0;  ///< receives what was put aside as that; 0: what comes
+
   [[nodiscard]] std::span<const std::byte> memory() const noexcept { return {data, bytes}; }
+  [[nodiscard]] bool wants_tag(std::int32_t of) const noexcept { return takes_any_tag || of == tag; }
+  [[nodiscard]] bool has_room_for(std::size_t message) const noexcept {
+    return message == bytes || (takes_less && message < bytes);
+  }
+};
+
+/// A message that was received, or is there: what its receiver may not have known.
+struct Envelope {
+  Rank from = 0;
+  std::int32_t tag = 0;
+  std::size_t bytes = 0;
+  std::uint64_t claim = 0;  ///< of one that was put aside
 };
 
 }  // namespace cohort

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Matching tells of messages before somebody receives them.
+#include <cohort/collectives/p2p/matching.h>
+#include <cohort/engine/error.h>
+
+#include <fmt/format.h>
+
+namespace cohort {
+
+std::optional<Envelope> Matching::look_now(const MessageRequest& probe) {
+  if (use_.health.is_failed()) throw Error(use_.health.cause());
+  open_all_of(probe);
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (peer == probe.peer || probe.peer == MessageRequest::kAnybody) (void)advance(peer);
+  if (use_.health.is_failed()) throw Error(use_.health.cause());
+  return find_for_probe(probe);
+}
+
+Task<Envelope> Matching::look(const MessageRequest& request) {
+  Looker looker;
+  lookers_.push_back(looker);
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (peer == request.peer || request.peer == MessageRequest::kAnybody) (void)advance(peer);
+  for (;;) {
+    const std::optional<Envelope> found = find_for_probe(request);
+    if (found) co_return *found;
+    co_await looker.news.wait();
+  }
+}
+
+/// One of which a part has come is not there yet.
+std::optional<Envelope> Matching::find_for_probe(const MessageRequest& request) {
+  const std::optional<Found> found = find_unexpected(request);
+  if (!found || !found->message->is_whole) return std::nullopt;
+  const Packet& packet = found->message->packet;
+  Envelope envelope{.from = found->from, .tag = packet.tag, .bytes = packet.bytes};
+  if (request.probe == MessageRequest::Probe::claims) {
+    envelope.claim = ++claims_;
+    claimed_.emplace(envelope.claim, std::pair(found->from, std::move(*found->message)));
+    peers_[found->from].unexpected.erase(found->message);
+  }
+  return envelope;
+}
+
+void Matching::match_claimed(Incoming& incoming) {
+  const auto found = claimed_.find(incoming.request.claim);
+  if (found == claimed_.end())
+    throw Error(
+        ErrorKind::InvalidArgument,
+        fmt::format("a recv of the claimed message {} on '{}', but there is none of that number; each "
+                    "is received once",
+                    incoming.request.claim, use_.membership.name));
+  auto [from, message] = std::move(found->second);
+  claimed_.erase(found);
+  match(incoming, from, message.packet);
+  if (!use_.health.is_failed()) deliver(incoming, message);
+}
+
+}  // namespace cohort
