@@ -11,6 +11,7 @@
 #include <cohort/tools/launch/forwarded.h>
 #include <cohort/tools/launch/hosts_launcher.h>
 #include <cohort/tools/launch/launcher.h>
+#include <cohort/tools/launch/mpi_library.h>
 #include <cohort/tools/transport_names.h>
 
 #include <fmt/format.h>
@@ -32,6 +33,7 @@ constexpr const char* kRunFooter = R"(TIME is in seconds or has a unit: 60, 1.5,
 Examples:
   cohort run -n 4 -- ./train --epochs 10
   cohort run -n 2 --transport tcp --timeout 5min -- ./train --resume
+  cohort run --mpi -n 4 -- python3 with_mpi4py.py
 
   cohort run --hosts node1,node2:4,node[03-06]:8 -- ./train
   cohort run --hostfile hosts -n 12 -x OMP_NUM_THREADS=2 -- ./train
@@ -67,6 +69,7 @@ struct RunArguments {
   Rank nodes = 1;
   Rank node_rank = 0;
   bool is_without_prefix = false;
+  bool is_of_mpi = false;
   bool is_agent = false;
 };
 
@@ -149,6 +152,8 @@ int run_job(RunArguments& arguments) {
   LaunchOptions& options = arguments.launch;
   options.prefix_output = !arguments.is_without_prefix;
   if (!arguments.transport.empty()) options.environment.emplace_back("COHORT_TRANSPORT", arguments.transport);
+  if (arguments.is_of_mpi)
+    for (auto& variable : mpi_variables()) options.environment.push_back(std::move(variable));
   Engine engine({.spin = Duration::zero()});  // the cores belong to the ranks
   if (is_on_hosts) return run_on_hosts(engine, arguments);
   if (arguments.nodes > 1) options.share = share_of(arguments);
@@ -195,6 +200,8 @@ void add_run_command(CLI::App& app, int& status) {
                 "Do not write \"[RANK] \" before each line of output");
   run->add_flag("--keep-going", arguments->launch.keeps_going,
                 "When a rank fails, let the others go on; succeed if any of them does");
+  run->add_flag("--mpi", arguments->is_of_mpi,
+                "For a program of MPI, such as one of mpi4py: it gets cohort's libmpi.so.12");
   add_host_options(*run, *arguments);
   run->add_option("program", arguments->launch.command, "The program and its arguments")->group("");
   run->positionals_at_end();

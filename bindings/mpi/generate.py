@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes of functions.txt what programs of MPI link to: generate.py FUNCTIONS FOLDER leaves calls.h and entries.cpp there."""
+
+import argparse
+import pathlib
+import re
+
+LINE = re.compile(r"(?P<forms>[fribpsc]+) (?P<name>\w+)\((?P<parameters>.*)\)")
+HEADER = "// SPDX-License-Identifier: Apache-2.0\n// Made by generate.py of functions.txt.\n"
+
+
+class Function:
+    def __init__(self, forms, name, parameters):
+        self.forms, self.name = forms, name
+        self.parameters = [parameter.rpartition(" ") for parameter in parameters.split(", ") if parameter]
+        self.parameters = [split_star(kind, name) for kind, _, name in self.parameters]
+
+    @property
+    def names(self):
+        return [name for _, name in self.parameters]
+
+    def declaration(self):
+        kind = {"f": "void", "r": "int"}.get(self.forms[0], "Prepared")
+        own = "comm_idup" + self.name[len("Comm_dup"):] if self.is_duplication() else self.name.lower()
+        return f"{kind} {own}({', '.join(f'{inner(of)} {name}' for of, name in self.parameters)});"
+
+    def is_duplication(self):
+        return self.forms == "i"
+
+    def comm(self):
+        for kind, name in self.parameters:
+            if name == "comm":
+                return "*comm" if kind.endswith("*") else "comm"
+        return "abi::kCommWorld"
+
+    def entries(self):
+        """C functions, each with its own types."""
+        for is_large in (False, True) if "c" in self.forms else (False,):
+            suffix = "_c" if is_large else ""
+            types = [(outer(kind, is_large), name) for kind, name in self.parameters]
+            call = f"mpi::{self.name.lower()}({', '.join(self.names)})"
+            if self.forms[0] in "fr":
+                helper = {"f": "call", "r": "call_for_code"}[self.forms[0]]
+                yield self.entry(self.name + suffix, types, f"{helper}(NAME, {self.comm()}, [&] {{ return {call}; }})")
+                continue
+            if "b" in self.forms:
+                status = "status" if "s" in self.forms else "abi::kStatusIgnore"
+                more = [("MPI_Status*", "status")] if "s" in self.forms else []
+                yield self.entry(self.name + suffix, types + more,
+                                 f"complete(NAME, {self.comm()}, {status}, [&] {{ return {call}; }})")
+            request = [("MPI_Request*", "request")]
+            if self.is_duplication():
+                name = self.name.replace("Comm_dup", "Comm_idup")
+                call = f"mpi::{name.lower()}({', '.join(self.names)})"
+            else:
+                name = "I" + self.name[0].lower() + self.name[1:]
+            yield self.entry(name + suffix, types + request,
+                             f"start(NAME, {self.comm()}, request, [&] {{ return {call}; }})")
+            if "p" in self.forms:
+                info = [("MPI_Info", "")] if self.name not in ("Send", "Ssend", "Rsend", "Bsend", "Recv") else []
+                yield self.entry(f"{self.name}_init{suffix}", types + info + request,
+                                 f"prepare(NAME, {self.comm()}, request, [=] {{ return {call}; }})")
+
+    @staticmethod
+    def entry(name, types, body):
+        parameters = ", ".join(declare(kind, of) for kind, of in types)
+        body = body.replace("NAME", f'"MPI_{name}"')
+        return f"COHORT_MPI_ENTRY int MPI_{name}({parameters}) {{\n  return {body};\n}}\n"
+
+
+def split_star(kind, name):
+    """Of a pointer to arrays the name stands within: int (*ranges)[3]."""
+    if name.startswith("(*"):
+        return f"{kind} (*)[3]", name[2:].partition(")")[0]
+    return kind, name
+
+
+def declare(kind, name):
+    return kind.replace("(*)", f"(*{name})") if "(*)" in kind else f"{kind} {name}".rstrip()
+
+
+def outer(kind, is_large):
+    number = "MPI_Count" if is_large else "int"
+    address = "MPI_Count" if is_large else "MPI_Aint"
+    return re.sub(r"\bA\b", address, re.sub(r"\bN\b", number, kind))
+
+
+def inner(kind):
+    for pattern, own in (("const [NA]\\*", "Numbers"), ("[NA]\\*", "NumberOut"), ("[NA]", "Number")):
+        if re.fullmatch(pattern, kind):
+            return own
+    return kind
+
+
+def read(path):
+    functions, missing = [], []
+    for line in path.read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("- "):
+            reason, names = line[2:].split(": ")
+            missing += [(name, reason) for name in names.split()]
+            continue
+        match = LINE.fullmatch(line)
+        if match is None:
+            raise SystemExit(f"{path}: not understood: {line}")
+        functions.append(Function(**match.groupdict()))
+    return functions, missing
+
+
+def calls_of(functions):
+    text = HEADER + "#pragma once\n\n#include <cohort/bindings/mpi/prepared.h>\n\nnamespace cohort::mpi {\n\n"
+    for function in functions:
+        declaration = function.declaration()
+        match = re.search(r"int \(\*\)\[3\] (\w+)", declaration)
+        if match:
+            declaration = declaration.replace(match[0], f"int (*{match[1]})[3]")
+        text += declaration + "\n"
+    return text + "\n}  // namespace cohort::mpi\n"
+
+
+def entries_of(functions, missing):
+    text = HEADER + "#include <cohort/bindings/mpi/entry.h>\n#include <cohort_mpi/calls.h>\n\n"
+    text += "using namespace cohort;\nusing namespace cohort::mpi;\n\n"
+    for function in functions:
+        text += "".join(function.entries())
+    for name, reason in missing:
+        text += f'COHORT_MPI_ENTRY int MPI_{name}() {{ return refuse_missing("MPI_{name}", "{reason}"); }}\n'
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("functions", type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path)
+    arguments = parser.parse_args()
+    functions, missing = read(arguments.functions)
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    (arguments.folder / "calls.h").write_text(calls_of(functions))
+    (arguments.folder / "entries.cpp").write_text(entries_of(functions, missing))
+
+
+if __name__ == "__main__":
+    main()
