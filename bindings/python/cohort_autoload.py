@@ -4,7 +4,8 @@
 Nothing happens unless COHORT_TORCH asks for it, so that a program need not be changed to use the backend "cohort":
 
     COHORT_TORCH=default   process groups that name no backend have "cohort" for tensors in CPU memory
-    COHORT_TORCH=gloo      those that name gloo, too
+    COHORT_TORCH=gloo      those that name gloo, too; torch.distributed.get_backend() says gloo of these, which programs
+                           branch on, and get_backend_config() what they have
 """
 
 import os
@@ -35,6 +36,8 @@ def _take_over(wanted):
 
     if wanted not in ("default", "gloo"):
         raise ValueError("give default or gloo")
+    if c10d.Backend.default_device_backend_map["cpu"] == "cohort":
+        return  # it was called before: by torch, and by a program that does not know that
     _register(c10d)
     c10d.Backend.default_device_backend_map["cpu"] = "cohort"
     make = c10d._new_process_group_helper
@@ -49,6 +52,8 @@ def _take_over(wanted):
         if ":" in str(name) and "nccl" not in str(name) and isinstance(group, c10d.ProcessGroup):
             kinds = c10d.ProcessGroup.BackendType
             group._set_default_backend(kinds.CUSTOM if "cohort" in str(name) else kinds.GLOO)
+        if not is_default and str(name) != str(backend) and isinstance(group, c10d.ProcessGroup):
+            c10d._world.pg_map[group] = (c10d.Backend(str(backend)), c10d._world.pg_map[group][1])
         return group, store
 
     c10d._new_process_group_helper = make_group

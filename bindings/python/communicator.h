@@ -30,6 +30,7 @@ class PyCommunicator {
   explicit PyCommunicator(std::shared_ptr<bindings::SharedCommunicator> comm) : comm_(std::move(comm)) {}
 
   [[nodiscard]] const bindings::SharedCommunicator& get() const noexcept { return *comm_; }
+  [[nodiscard]] const std::shared_ptr<bindings::SharedCommunicator>& shared() const noexcept { return comm_; }
 
   py::object barrier(const CallOptions& options);
   py::object broadcast(const py::object& tensor, Rank root, const CallOptions& options);

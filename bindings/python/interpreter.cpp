@@ -60,4 +60,11 @@ void Signals::rethrow() {
   throw py::error_already_set();
 }
 
+void Signals::raise_later() noexcept {
+  if (type_ == nullptr) return;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  PyThreadState_SetAsyncExc(main_thread, type_);
+  PyGILState_Release(state);
+}
+
 }  // namespace cohort::python

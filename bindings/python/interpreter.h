@@ -45,6 +45,8 @@ class Signals final : public bindings::Interrupt {
   [[nodiscard]] bool is_wanted() noexcept override;
   /// Throws that exception, if there is one.
   void rethrow();
+  /// Has an exception of that type raised where the main thread next runs code of Python's, if there is one.
+  void raise_later() noexcept;
 
  private:
   PyObject* type_ = nullptr;

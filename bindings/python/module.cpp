@@ -3,6 +3,7 @@
 #include <cohort/bindings/python/calls.h>
 #include <cohort/bindings/python/communicator.h>
 #include <cohort/bindings/python/failure.h>
+#include <cohort/bindings/python/lightgbm.h>
 #include <cohort/bindings/python/method.h>
 #include <cohort/engine/system/variables.h>
 #include <cohort/net/join/join_environment.h>
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 #include <pybind11/stl.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
@@ -197,6 +199,14 @@ PYBIND11_MODULE(_cohort, module) {
     const JoinOptions options = JoinOptions::from_environment();
     return std::tuple(options.rank, options.size, options.address);
   });
+  module.def(
+      "join_timeout",
+      [] {
+        const Duration timeout = join_options_besides_place().timeout;
+        return std::chrono::duration<double>(timeout).count();
+      },
+      "How long joining may take, in seconds, as the environment says.");
+  define_lightgbm(module);
   module.def("cancel_started", &PyRequest::cancel_all, "Cancels what is under way, and waits for its end.");
   module.def("forget_started", &PyRequest::forget_all, "Lets go of what is under way in the parent of fork.");
 }

@@ -13,6 +13,17 @@ from typing import Optional
 _SECRETS = ("COHORT_SECRET_FD", "COHORT_SECRET_FILE", "COHORT_SECRET")
 
 
+def host() -> str:
+    """What tells this machine, as far as processes on it meet at Unix addresses, from others."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return f"{socket.gethostname()} {file.read().strip()}"
+
+
+def unix_address(library: str) -> str:
+    """One that nobody has had, among ranks of one host; `library`: what they meet by."""
+    return f"unix:cohort-{os.getuid()}-{library}-{secrets.token_hex(16)}"
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("", 0))
@@ -47,9 +58,8 @@ def has_secret() -> bool:
 def place(is_one_host: bool) -> str:
     """"ADDRESS SECRET": a Unix address among ranks of one host, else one of this host's and, where the ranks have none, a
     secret that is worth as much as the store is closed to others."""
-    tag = secrets.token_hex(32)
     if is_one_host:
-        return f"unix:cohort-{os.getuid()}-torch-{tag[:32]} "
+        return f"{unix_address('torch')} "
     port = os.environ.get("MASTER_PORT", "")
     host = listening_host(os.environ.get("MASTER_ADDR"), int(port) if port.isdecimal() else 1)
-    return f"{host}:{free_port()} {'' if has_secret() else tag}"
+    return f"{host}:{free_port()} {'' if has_secret() else secrets.token_hex(32)}"

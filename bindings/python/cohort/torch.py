@@ -47,11 +47,6 @@ _check_release()
 from . import _torch  # noqa: E402
 
 
-def _host() -> str:
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return f"{socket.gethostname()} {file.read().strip()}"
-
-
 def _is_there(store: Any, key: str, seconds: float) -> bool:
     """Whether the store holds it by then."""
     until = time.monotonic() + seconds
@@ -78,7 +73,7 @@ def _wait_for(store: Any, key: str, size: int) -> bytes:
 
 def _meeting_place(store: Any, rank: int, size: int) -> str:
     """"ADDRESS SECRET", as rank 0 says."""
-    store.set(f"cohort/host/{rank}", _host())
+    store.set(f"cohort/host/{rank}", _meeting.host())
     if rank == 0:
         hosts = {_wait_for(store, f"cohort/host/{other}", size) for other in range(size)}
         store.set("cohort/place", _meeting.place(is_one_host=len(hosts) == 1))
@@ -173,7 +168,7 @@ def _leave(folder: str, rank: int, size: int) -> None:
 
 def _store(comm: Any, timeout: timedelta) -> Any:
     """One that all ranks of the communicator share: a file among ranks of one host, else a service of rank 0's."""
-    mine = numpy.frombuffer(hashlib.sha256(_host().encode()).digest(), numpy.uint8).copy()
+    mine = numpy.frombuffer(hashlib.sha256(_meeting.host().encode()).digest(), numpy.uint8).copy()
     hosts = comm.all_gather(mine[numpy.newaxis])
     is_one_host = (hosts == mine).all()
     place = bytearray(512)

@@ -111,6 +111,13 @@ for scripts in (0, 0, 1, 2):
         program = "import cohort, sys; assert not {'numpy', 'torch', 'asyncio'} & set(sys.modules)"
         subprocess.run([sys.executable, "-c", program], env=environment(), check=True, timeout=60)
 
+    def test_what_is_for_another_library_says_so_where_that_is_missing(self):
+        for library in ("lightgbm", "ray"):
+            program = f"import sys; sys.modules['{library}'] = None; import cohort.{library}"
+            done = subprocess.run([sys.executable, "-c", program], env=environment(), text=True, timeout=60, check=False,
+                                  stderr=subprocess.PIPE)
+            self.assertRegex(done.stderr, f"\\nImportError: cohort.{library} needs .*: pip install {library} ")
+
     def test_types_are_there_for_checkers(self):
         package = BUILD / "python" / "cohort"
         self.assertTrue((package / "py.typed").exists() and (package / "_cohort.pyi").exists())

@@ -23,12 +23,13 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
 dist.init_process_group(*sys.argv[1:])
-backends = [dist.get_backend(group) for group in (None, dist.new_group(), dist.new_group(backend="gloo"),
-                                                  init_device_mesh("cpu", (2,)).get_group())]
+groups = (None, dist.new_group(), dist.new_group(backend="gloo"), init_device_mesh("cpu", (2,)).get_group())
+backends = [dist.get_backend(group) for group in groups]
+true = ["cohort" if "cpu:cohort" in dist.get_backend_config(group) else "other" for group in groups]
 tensor = torch.ones(3)
 dist.all_reduce(tensor)
 DistributedDataParallel(torch.nn.Linear(3, 3))(tensor).sum().backward()
-print(f"{tensor.tolist()} {' '.join(backends)}\\n", end="", flush=True)
+print(f"{tensor.tolist()} {' '.join(backends)}: {' '.join(true)}\\n", end="", flush=True)
 dist.destroy_process_group()
 """
 
@@ -99,14 +100,15 @@ class Names(unittest.TestCase):
         self.assertEqual(output.count(f"[2.0, 2.0, 2.0] {expected}\n"), 2, output)
 
     def test_default(self):
-        self.check_unchanged("cohort cohort gloo cohort", COHORT_TORCH="default")
+        self.check_unchanged("cohort cohort gloo cohort: cohort cohort other cohort", COHORT_TORCH="default")
 
     def test_gloo_that_is_asked_for_stays_what_it_is_by_default(self):
-        self.check_unchanged("gloo gloo gloo gloo", "gloo", COHORT_TORCH="default")
+        self.check_unchanged("gloo gloo gloo gloo: other other other other", "gloo", COHORT_TORCH="default")
 
-    def test_gloo(self):
-        self.check_unchanged("cohort cohort cohort cohort", "gloo", COHORT_TORCH="gloo")
-        self.check_unchanged("cpu:cohort cpu:cohort cohort cpu:cohort", "cpu:gloo", COHORT_TORCH="gloo")
+    def test_gloo_is_still_told_gloo_which_programs_branch_on(self):
+        self.check_unchanged("gloo gloo gloo gloo: cohort cohort cohort cohort", "gloo", COHORT_TORCH="gloo")
+        self.check_unchanged("cpu:gloo cpu:gloo gloo cpu:gloo: cohort cohort cohort cohort", "cpu:gloo", COHORT_TORCH="gloo")
+        self.check_unchanged("cohort cohort gloo cohort: cohort cohort cohort cohort", COHORT_TORCH="gloo")
 
     def test_nothing_without_the_variable_and_no_failure_with_a_wrong_one(self):
         program = ("import torch, cohort_autoload, warnings; before = len(torch.distributed.Backend.backend_list)\n"

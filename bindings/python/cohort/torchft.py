@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backend "cohort" as a process group of torchft, which configures it anew for each quorum:
+
+    from cohort.torchft import ProcessGroupCohort
+    manager = torchft.Manager(pg=ProcessGroupCohort(timeout=timedelta(seconds=30)), ...)
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from datetime import timedelta
+from typing import Any, Optional
+
+import torch
+
+try:
+    from torchft.process_group import ProcessGroupWrapper
+except ImportError as error:
+    raise ImportError(f"cohort.torchft needs torchft: pip install torchft-nightly ({error})") from error
+
+from . import _torch
+from . import torch as _backend
+
+_KIND = torch.distributed.ProcessGroup.BackendType.CUSTOM
+
+
+class _Before:
+    """What a process was in the quorum before."""
+
+    def __init__(self, backend: Any, rank: int, token: str) -> None:
+        self.backend, self.rank, self.token = backend, rank, token
+
+
+class ProcessGroupCohort(ProcessGroupWrapper):  # type: ignore[misc]
+    """As torchft's ProcessGroupGloo, with reduce_scatter.
+
+    A quorum whose members were all in the one before is a group of that one's ranks, over what they have in common already,
+    also after one has died. Others meet by the store of the quorum. Threads: one that configures."""
+
+    def __init__(self, timeout: timedelta = timedelta(seconds=60), pg: Any = None) -> None:
+        super().__init__(timeout, pg)
+        self._before: Optional[_Before] = None
+        self._number = 0
+        self.is_made_of_survivors = False  # the quorum that there is
+
+    def getBackendName(self) -> str:
+        return "torchft-cohort"
+
+    def _create_pg(self, store: Any, rank: int, world_size: int) -> Any:
+        backend = self._make(store, rank, world_size)
+        group = torch.distributed.ProcessGroup(store, rank, world_size)
+        group._set_default_backend(_KIND)
+        group._register_backend(torch.device("cpu"), _KIND, backend)
+        return group
+
+    def _make(self, store: Any, rank: int, size: int) -> Any:
+        """Ranks say in the store what they were before; all of them come to the same answer."""
+        before = self._before
+        store.set(f"cohort/before/{rank}", json.dumps([before.token, before.rank] if before else None))
+        members = [json.loads(_backend._wait_for(store, f"cohort/before/{other}", size)) for other in range(size)]
+        tokens = {member and member[0] for member in members}
+        if rank == 0:
+            store.set("cohort/token", secrets.token_hex(16))
+        token = _backend._wait_for(store, "cohort/token", size).decode()
+        self.is_made_of_survivors = before is not None and len(tokens) == 1 and None not in tokens
+        if before is not None and self.is_made_of_survivors:
+            ranks = [member[1] for member in members]
+            backend = _torch.create_within(before.backend, f"torchft-{token[:16]}", rank, self._timeout.total_seconds(), ranks)
+        else:
+            backend = _backend.create(store, rank, size, self._timeout, name="torchft")
+        self._before = _Before(backend, rank, token)
+        return backend
