@@ -3,10 +3,12 @@
 
 #include <cohort/engine/error.h>
 #include <cohort/engine/log.h>
+#include <cohort/net/join/join_frame.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace cohort {
@@ -17,35 +19,69 @@ constexpr Duration kRetryInterval = std::chrono::milliseconds(20);
 /// Connections that a rank makes at a time: where hundreds of ranks share a core, each of them is soon
 /// through its handshake, and none runs out of the time for it.
 constexpr std::size_t kCallsAtOnce = 8;
+/// Rank 0 hears of a death as well, and tells everybody: so long we wait for that.
+constexpr Duration kVerdictTime = std::chrono::seconds(2);
 
 }  // namespace
 
-ControlMesh::ControlMesh(JoinState& state)
+ControlMesh::ControlMesh(JoinState& state, std::vector<std::byte> records, TakeTable take_table)
     : state_(state),
+      records_(std::move(records)),
+      take_table_(std::move(take_table)),
+      is_table_known_(state.links == ControlLinks::all || !records_.empty()),
       own_host_(state.control_listener, state.membership.secret, state.identity_for(Purpose::control),
                 kControlOnly, *this),
       other_hosts_(state.membership.data_listener, state.membership.secret,
                    state.identity_for(Purpose::control), kControlOnly, *this),
-      is_missing_(state.membership.size, true) {
-  is_missing_[state.membership.rank] = false;
-  for (Rank peer = 0; peer < state.membership.size; ++peer) {
-    const bool is_pair_of_0 = peer != state.membership.rank && (peer == 0 || state.membership.rank == 0);
-    if (is_pair_of_0 && is_served_by_joining(state, peer)) is_missing_[peer] = false;
-  }
+      is_missing_(state.membership.size, false) {
+  if (state.links == ControlLinks::all)
+    expect_all();
+  else
+    expect(state.neighbours);
 }
 
 bool ControlMesh::is_served_by_joining(const JoinState& state, Rank peer) {
-  return !state.meets_by_tcp() || !state.membership.shares_host(peer);
+  const bool is_kept =
+      state.links != ControlLinks::neighbours_only || std::ranges::binary_search(state.neighbours, peer);
+  return is_kept && (!state.meets_by_tcp() || !state.membership.shares_host(peer));
 }
 
+bool ControlMesh::is_pair_served_by_joining(Rank peer) const {
+  return (peer == 0 || state_.membership.rank == 0) && is_served_by_joining(state_, peer);
+}
+
+bool ControlMesh::is_neighbour(Rank peer) const {
+  return std::ranges::binary_search(state_.neighbours, peer);
+}
+
+void ControlMesh::expect(std::span<const Rank> peers) {
+  const Membership& membership = state_.membership;
+  for (const Rank peer : peers) {
+    const bool is_there = membership.control[peer].is_open() || is_pair_served_by_joining(peer);
+    if (peer == membership.rank || is_there || is_missing_[peer]) continue;
+    is_missing_[peer] = true;
+    ++missing_;
+  }
+}
+
+void ControlMesh::expect_all() {
+  std::vector<Rank> all(state_.membership.size);
+  std::iota(all.begin(), all.end(), Rank{0});
+  expect(all);
+}
+
+/// Who has no table yet waits for who is to pass it on.
 std::vector<Rank> ControlMesh::missing() const {
   std::vector<Rank> ranks;
   for (Rank peer = 0; peer < is_missing_.size(); ++peer)
     if (is_missing_[peer]) ranks.push_back(peer);
+  if (awaits_table_) ranks.push_back(*ControlGraph::parent_of(state_.membership.rank));
   return ranks;
 }
 
+/// Who calls from another host is not known before the table.
 bool ControlMesh::expects_calls(bool from_own_host) const {
+  if (!from_own_host && state_.links != ControlLinks::all) return true;
   return std::ranges::any_of(missing(), [&](Rank peer) {
     return peer > state_.membership.rank && state_.membership.shares_host(peer) == from_own_host;
   });
@@ -53,19 +89,77 @@ bool ControlMesh::expects_calls(bool from_own_host) const {
 
 Task<> ControlMesh::connect() {
   CancelScope* around = co_await current_scope();
-  const std::vector<Rank> peers = missing();
   make_room();
   give_way_if_oversubscribed();
-  if (peers.empty()) co_return;
+  if (missing_ == 0 && state_.links == ControlLinks::all) co_return;
   TaskScope scope(around);
   scope_ = &scope;
   if (expects_calls(true)) scope.spawn(own_host_.serve());
   if (expects_calls(false)) scope.spawn(other_hosts_.serve());
-  // The nearest first, so that not all ranks begin with the same one.
-  for (const Rank peer : peers)
-    if (peer < state_.membership.rank) to_call_.push_back(peer);
-  for (std::size_t i = 0; i < kCallsAtOnce; ++i) scope.spawn(call_one_after_the_other());
+  scope.spawn(connect_in_turn());
   co_await scope.join();
+}
+
+Task<> ControlMesh::connect_in_turn() {
+  co_await connect_expected();
+  if (state_.links != ControlLinks::all) {
+    if (!is_table_known_) co_await hear_table();
+    take_held();
+    co_await pass_table_on();
+  }
+  if (state_.links == ControlLinks::neighbours_first) {
+    expect_all();
+    co_await connect_expected();
+  }
+  scope_->cancel();
+}
+
+Task<> ControlMesh::connect_expected() {
+  // The nearest first, so that not all ranks begin with the same one.
+  for (const Rank peer : missing())
+    if (peer < state_.membership.rank) to_call_.push_back(peer);
+  for (std::size_t i = 0; i < kCallsAtOnce; ++i) scope_->spawn(call_one_after_the_other());
+  while (missing_ != 0) co_await has_connected_.wait();
+}
+
+/// The parent's end tells rank 0 as well, which tells all the same cause.
+Task<> ControlMesh::hear_table() {
+  const Rank parent = *ControlGraph::parent_of(state_.membership.rank);
+  std::vector<std::byte> records(state_.membership.size * kPeerRecordBytes);
+  awaits_table_ = true;
+  bool came = false;
+  try {
+    const bool is_whole = co_await state_.membership.control[parent].receive(records);
+    came = is_whole;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::LinkFault) throw;
+  }
+  if (!came) {
+    co_await state_.engine.sleep_for(kVerdictTime);
+    throw Error(ErrorKind::PeerDied,
+                fmt::format("{} ended before it had passed on the table of ranks; see what it printed, then "
+                            "start all ranks again",
+                            state_.membership.peers[parent].describe()))
+        .with_culprit(parent);
+  }
+  awaits_table_ = false;
+  take_table_(records, parent);
+  records_ = std::move(records);
+  is_table_known_ = true;
+}
+
+/// Rank 0 has told its children while it told all others of their neighbours.
+Task<> ControlMesh::pass_table_on() {
+  const Membership& membership = state_.membership;
+  if (membership.rank == 0) co_return;
+  for (const Rank child : ControlGraph::children_of(membership.rank, membership.size)) {
+    try {
+      co_await state_.membership.control[child].send(records_);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::SystemError) throw;
+      log(LogLevel::debug, "passing the table on to rank {}: {}", child, error.message());  // rank 0 sees it
+    }
+  }
 }
 
 /// For what this rank will have open as long as the communicator lives; and, since nobody knows how far they
@@ -81,7 +175,7 @@ void ControlMesh::make_room() {
   }
   const std::size_t per_process = state_.engine.driver().has_futex() ? 1 : 2;
   constexpr std::size_t kOwn = 4;  // segment, doorbell, what is being received
-  const std::size_t least = missing().size() + per_process * watched + kOwn;
+  const std::size_t least = connections_to_make() + per_process * watched + kOwn;
   const std::size_t of_one = membership.size + per_process * watched + kOwn;
   const std::size_t gates = (expects_calls(true) ? 1 : 0) + (expects_calls(false) ? 1 : 0);
   const std::size_t of_strangers = gates * Gate::kPlacesBeside;  // a rank's place becomes its connection
@@ -93,6 +187,14 @@ void ControlMesh::make_room() {
   const std::size_t left = room - std::min(room, least);
   for (Gate* const gate : {&own_host_, &other_hosts_})
     gate->limit_places_beside(left / (beside * std::max<std::size_t>(gates, 1)));
+}
+
+std::size_t ControlMesh::connections_to_make() const {
+  if (state_.links != ControlLinks::neighbours_first) return missing_;
+  std::size_t all = 0;
+  for (Rank peer = 0; peer < state_.membership.size; ++peer)
+    if (peer != state_.membership.rank && !is_pair_served_by_joining(peer)) ++all;
+  return all;
 }
 
 /// From here on, rather than when all stand: every step waits for somebody who wants this core.
@@ -113,8 +215,9 @@ Task<> ControlMesh::call_one_after_the_other() {
 void ControlMesh::connected(Rank peer, Socket socket) noexcept {
   socket.set_no_delay();
   state_.membership.control[peer] = std::move(socket);
+  if (!is_missing_[peer]) return;
   is_missing_[peer] = false;
-  if (missing().empty()) scope_->cancel();
+  if (--missing_ == 0 && has_connected_.untaken_posts() == 0) has_connected_.post();
 }
 
 Task<> ControlMesh::call(Rank peer) {
@@ -146,15 +249,32 @@ Task<Socket> ControlMesh::call_once(Rank peer) {
   co_return socket;
 }
 
+/// Who has the table may call somebody who has not.
 Task<> ControlMesh::welcome(Visitor visitor) {
   const Rank peer = visitor.peer.rank;
+  if (is_table_known_ || is_neighbour(peer)) {
+    take(visitor);
+  } else {
+    std::erase_if(held_, [peer](const Visitor& held) { return held.peer.rank == peer; });
+    held_.push_back(std::move(visitor));
+  }
+  co_return;
+}
+
+void ControlMesh::take_held() {
+  for (Visitor& visitor : held_) take(visitor);
+  held_.clear();
+}
+
+void ControlMesh::take(Visitor& visitor) {
+  const Rank peer = visitor.peer.rank;
   const PeerInfo& expected = state_.membership.peers[peer];
-  if (peer > state_.membership.rank && visitor.peer.incarnation == expected.incarnation)
+  const bool is_wanted = state_.links != ControlLinks::neighbours_only || is_neighbour(peer);
+  if (is_wanted && peer > state_.membership.rank && visitor.peer.incarnation == expected.incarnation)
     connected(peer, std::move(visitor.socket));
   else
     log(LogLevel::warn, "a control connection that says it is {} but is none that joined was closed",
         expected.describe());
-  co_return;
 }
 
 }  // namespace cohort

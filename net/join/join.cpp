@@ -112,7 +112,7 @@ Address address_for_data(const JoinState& state) {
   return choose_own_address(state.options.interfaces, interface_addresses(), state.address, state.address);
 }
 
-Task<> join_as_rank_0(JoinState& state) {
+Task<> join_as_rank_0(JoinState& state, std::optional<ControlLinks> links) {
   if (state.where.ends_with(":0") && state.meets_by_tcp())
     throw Error(
         ErrorKind::InvalidArgument,
@@ -131,14 +131,14 @@ Task<> join_as_rank_0(JoinState& state) {
     throw Error(told);
   }
   state.listen(address_for_data(state));
-  Rendezvous rendezvous(state, listener);
+  Rendezvous rendezvous(state, listener, links);
   co_await rendezvous.run();
 }
 
 /// Where a host loses its power or its network, nothing else ends a connection.
 void watch_hosts(Membership& membership) {
   for (Rank peer = 0; peer < membership.size; ++peer)
-    if (peer != membership.rank && !membership.shares_host(peer))
+    if (membership.control[peer].is_open() && !membership.shares_host(peer))
       membership.control[peer].set_host_timeout(membership.host_timeout);
 }
 
@@ -153,7 +153,8 @@ void see_processes(Membership& membership) {
 
 }  // namespace
 
-Task<Membership> join(Engine& engine, JoinOptions options, std::uint64_t fabric) {
+Task<Membership> join(Engine& engine, JoinOptions options, std::uint64_t fabric,
+                      std::optional<ControlLinks> links) {
   options.check();
   set_log_rank(options.rank);
   JoinState state(engine, std::move(options));
@@ -163,7 +164,7 @@ Task<Membership> join(Engine& engine, JoinOptions options, std::uint64_t fabric)
   choose_secret(state);
   if (state.options.size == 1) co_return std::move(state.membership);
   if (state.options.rank == 0) {
-    co_await join_as_rank_0(state);
+    co_await join_as_rank_0(state, links);
   } else {
     Member member(state);
     co_await member.run();

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cohort/engine/engine.h>
+#include <cohort/net/control_graph.h>
 #include <cohort/net/join/join_options.h>
 #include <cohort/net/membership.h>
+
+#include <optional>
 
 namespace cohort {
 
@@ -16,14 +19,18 @@ namespace cohort {
 /// cause.
 ///
 /// Threads: the engine's. Lifetime: the engine outlives the membership. Nothing is left listening but
-/// Membership::data_listener. Cost: a few round trips, and size * (size - 1) / 2 connections.
+/// Membership::data_listener. Cost: a few round trips, and size * (size - 1) / 2 connections. The table of
+/// many ranks on many hosts goes down a tree, so that rank 0 sends it ⌈log2 size⌉ times.
 ///
 /// Errors, on all ranks that take part: WorldSize and DuplicateRank with both sides' claims, MissingRanks
 /// with who is missing and who is there, PeerDied; at the ranks concerned: AuthFailed (another secret,
 /// another user, or no secret where one is needed), Mismatch (another communicator or build),
 /// InvalidArgument, SystemError (the address is taken).
 ///
-/// `fabric`: what this rank says of its devices, PeerInfo::fabric.
-Task<Membership> join(Engine& engine, JoinOptions options, std::uint64_t fabric = 0);
+/// `fabric`: what this rank says of its devices, PeerInfo::fabric. `links`: of rank 0, for tests and
+/// measurements, which connections are made, in place of what it finds best; where not all are, the
+/// membership serves no communicator.
+Task<Membership> join(Engine& engine, JoinOptions options, std::uint64_t fabric = 0,
+                      std::optional<ControlLinks> links = std::nullopt);
 
 }  // namespace cohort

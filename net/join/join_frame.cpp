@@ -11,7 +11,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::uint32_t kFrameMagic = 0x326e6a63;  // "cjn2"
+constexpr std::uint32_t kFrameMagic = 0x336e6a63;  // "cjn3"
 constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 constexpr std::size_t kHostField = 64;
 constexpr std::size_t kAddressField = 64;
@@ -84,6 +84,12 @@ Address decode_address(const std::string& text, std::string_view from) {
   }
 }
 
+ControlLinks decode_links(std::uint8_t code, std::string_view from) {
+  if (code > static_cast<std::uint8_t>(ControlLinks::neighbours_only))
+    refuse(from, fmt::format("{} says of no control connections that they are made", code));
+  return static_cast<ControlLinks>(code);
+}
+
 Error decode_refusal(std::uint8_t code, std::uint32_t culprit, std::string_view text, std::string_view from) {
   if (code > static_cast<std::uint8_t>(ErrorKind::Internal))
     refuse(from, fmt::format("{} is no kind of error", code));
@@ -102,6 +108,7 @@ std::string_view to_string(JoinFrame::Kind kind) noexcept {
     case JoinFrame::Kind::go: return "go";
     case JoinFrame::Kind::refusal: return "refusal";
     case JoinFrame::Kind::complete: return "complete";
+    case JoinFrame::Kind::neighbours: return "neighbours";
   }
   return "unknown";
 }
@@ -114,6 +121,18 @@ JoinFrameBytes encode_introduction(const PeerInfo& info, Duration patience) {
   std::array<std::byte, kPeerRecordBytes> record{};
   encode_record(info, record);
   writer.put(record);
+  return bytes;
+}
+
+JoinFrameBytes encode_table(ControlLinks links) {
+  JoinFrameBytes bytes{};
+  begin(bytes, JoinFrame::Kind::table, static_cast<std::uint8_t>(links), 0);
+  return bytes;
+}
+
+JoinFrameBytes encode_neighbours(ControlLinks links, std::uint32_t records) {
+  JoinFrameBytes bytes{};
+  begin(bytes, JoinFrame::Kind::neighbours, static_cast<std::uint8_t>(links), records);
   return bytes;
 }
 
@@ -156,9 +175,13 @@ JoinFrame decode_frame(std::span<const std::byte, kJoinFrameBytes> bytes, std::s
   JoinFrame frame;
   frame.kind = static_cast<JoinFrame::Kind>(kind);
   switch (frame.kind) {
-    case JoinFrame::Kind::table:
     case JoinFrame::Kind::ready:
     case JoinFrame::Kind::go: return frame;
+    case JoinFrame::Kind::table:
+    case JoinFrame::Kind::neighbours:
+      frame.links = decode_links(code, from);
+      frame.records = number;
+      return frame;
     case JoinFrame::Kind::introduction: {
       std::array<std::byte, kPeerRecordBytes> record{};
       reader.get(record);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/engine/error.h>
+#include <cohort/net/control_graph.h>
 #include <cohort/net/membership.h>
 
 #include <array>
@@ -16,7 +17,9 @@
 ///
 ///     member                                   rank 0
 ///     introduction  who I am, my patience -->
-///                                         <--  table, then a record per rank, when all have come
+///                                         <--  table, then a record per rank, when all have come; or
+///                                              neighbours, then a record of each: the table comes over
+///                                              the control connections then (ControlMesh)
 ///     waiting       so far, for these ranks -->        (only if connecting takes long)
 ///     ready         all my connections stand -->
 ///                                         <--  go, when all are ready
@@ -34,19 +37,32 @@ inline constexpr std::size_t kMostFrameText = 496;
 using JoinFrameBytes = std::array<std::byte, kJoinFrameBytes>;
 
 struct JoinFrame {
-  enum class Kind : std::uint8_t { introduction = 1, table, waiting, ready, go, refusal, complete };
+  enum class Kind : std::uint8_t {
+    introduction = 1,
+    table,
+    waiting,
+    ready,
+    go,
+    refusal,
+    complete,
+    neighbours,
+  };
 
   Kind kind = Kind::introduction;
-  Duration patience{};           ///< introduction: how long the member will wait for the others
-  PeerInfo info;                 ///< introduction
-  std::string text;              ///< waiting: the ranks; complete: who has the rank; for people
-  std::optional<Error> refusal;  ///< refusal: the cause, with its culprit
+  Duration patience{};                     ///< introduction: how long the member will wait for the others
+  PeerInfo info;                           ///< introduction
+  std::string text;                        ///< waiting: the ranks; complete: who has the rank; for people
+  std::optional<Error> refusal;            ///< refusal: the cause, with its culprit
+  ControlLinks links = ControlLinks::all;  ///< table, neighbours: what to connect with them
+  std::uint32_t records = 0;               ///< neighbours: how many, unchecked
 };
 
 [[nodiscard]] std::string_view to_string(JoinFrame::Kind kind) noexcept;
 
 [[nodiscard]] JoinFrameBytes encode_introduction(const PeerInfo& info, Duration patience);
-/// table, ready, go.
+[[nodiscard]] JoinFrameBytes encode_table(ControlLinks links);
+[[nodiscard]] JoinFrameBytes encode_neighbours(ControlLinks links, std::uint32_t records);
+/// ready, go.
 [[nodiscard]] JoinFrameBytes encode_signal(JoinFrame::Kind kind);
 [[nodiscard]] JoinFrameBytes encode_waiting(std::string_view for_ranks);
 [[nodiscard]] JoinFrameBytes encode_complete(std::string_view who_has_the_rank);

@@ -4,10 +4,12 @@
 #include <cohort/engine/engine.h>
 #include <cohort/engine/immovable.h>
 #include <cohort/net/auth/identity.h>
+#include <cohort/net/control_graph.h>
 #include <cohort/net/join/join_options.h>
 #include <cohort/net/membership.h>
 
 #include <string>
+#include <vector>
 
 namespace cohort {
 
@@ -29,6 +31,10 @@ struct JoinState : Immovable {
 
   Membership membership;      ///< filled as far as joining has come
   Listener control_listener;  ///< abstract Unix socket for the control connections of this host
+
+  // As rank 0 decides:
+  ControlLinks links = ControlLinks::all;
+  std::vector<Rank> neighbours;  ///< of this rank, ascending; none where all are connected at once
 
   [[nodiscard]] bool meets_by_tcp() const { return !address.is_unix(); }
   /// Whole seconds, for texts.

@@ -76,6 +76,10 @@ class WaitingReport final : private Timer {
   Socket& rank_0_;
 };
 
+PeerInfo record_at(std::span<const std::byte> records, Rank index, std::string_view who) {
+  return decode_record(records.subspan(index * kPeerRecordBytes).first<kPeerRecordBytes>(), who);
+}
+
 Error taken_by(const JoinState& state, const std::string& holder) {
   const Error error(
       ErrorKind::DuplicateRank,
@@ -237,23 +241,63 @@ Task<JoinFrame> Member::hear(Socket& rank_0) {
 Task<> Member::hear_table(Socket& rank_0) {
   const JoinFrame head = co_await hear(rank_0);
   const std::string who = fmt::format("rank 0 at {}", state_.where);
-  if (head.kind != JoinFrame::Kind::table)
+  const bool is_whole = head.kind == JoinFrame::Kind::table;
+  if (!is_whole && head.kind != JoinFrame::Kind::neighbours)
     throw about_rank_0(ErrorKind::ProtocolError,
                        fmt::format("{} sent '{}' before the table", who, to_string(head.kind)));
-  std::vector<std::byte> records(membership_.size *
-                                 kPeerRecordBytes);  // our own size: the handshake saw to it
+  const bool is_part = head.links != ControlLinks::all && head.records < membership_.size;
+  if (!is_whole && !is_part)
+    throw about_rank_0(ErrorKind::ProtocolError, fmt::format("{} tells of {} neighbours, of {} ranks", who,
+                                                             head.records, membership_.size));
+  state_.links = head.links;
+  state_.neighbours.clear();
+  // Our own size, which the handshake saw to, or less.
+  std::vector<std::byte> records((is_whole ? membership_.size : head.records) * kPeerRecordBytes);
   co_await receive(rank_0, records);
-  for (Rank rank = 0; rank < membership_.size; ++rank) {
-    const auto record = std::span(records).subspan(rank * kPeerRecordBytes).first<kPeerRecordBytes>();
-    PeerInfo info = decode_record(record, who);
-    const bool is_own = rank == membership_.rank;
-    if (info.rank != rank || (is_own && info.incarnation != membership_.incarnation))
-      throw about_rank_0(
-          ErrorKind::ProtocolError,
-          fmt::format("{} sent {} where rank {} belongs in the table", who, info.describe(), rank));
-    info.data_address = route::on_link_of(info.data_address, rank_0.local_address());
-    if (!is_own) membership_.peers[rank] = std::move(info);
+  if (!is_whole) {
+    take_neighbours(records, rank_0);
+    co_return;
   }
+  take_table(records, rank_0, 0);
+  if (head.links == ControlLinks::all) co_return;
+  state_.neighbours = ControlGraph::of(membership_.peers).neighbours_of(membership_.rank);
+  table_ = std::move(records);
+}
+
+/// What a neighbour passes on says of those who are known already what rank 0 has said.
+void Member::take_table(std::span<const std::byte> records, const Socket& rank_0, Rank from) {
+  const std::string who =
+      from == 0 ? fmt::format("rank 0 at {}", state_.where) : membership_.peers[from].describe();
+  for (Rank rank = 0; rank < membership_.size; ++rank) {
+    PeerInfo info = record_at(records, rank, who);
+    const bool is_known = rank == membership_.rank || std::ranges::binary_search(state_.neighbours, rank);
+    if (info.rank != rank || (is_known && info.incarnation != membership_.peers[rank].incarnation))
+      throw Error(ErrorKind::ProtocolError,
+                  fmt::format("{} sent {} where rank {} belongs in the table", who, info.describe(), rank))
+          .with_culprit(from);
+    info.data_address = route::on_link_of(info.data_address, rank_0.local_address());
+    if (rank != membership_.rank) membership_.peers[rank] = std::move(info);
+  }
+  advertise_rank_0(rank_0);
+}
+
+void Member::take_neighbours(std::span<const std::byte> records, const Socket& rank_0) {
+  const std::string who = fmt::format("rank 0 at {}", state_.where);
+  for (Rank index = 0; index < records.size() / kPeerRecordBytes; ++index) {
+    PeerInfo info = record_at(records, index, who);
+    const bool is_next = state_.neighbours.empty() || info.rank > state_.neighbours.back();
+    if (!is_next || info.rank >= membership_.size || info.rank == membership_.rank)
+      throw about_rank_0(ErrorKind::ProtocolError, fmt::format("{} sent {} among the neighbours of rank {}",
+                                                               who, info.describe(), membership_.rank));
+    info.data_address = route::on_link_of(info.data_address, rank_0.local_address());
+    state_.neighbours.push_back(info.rank);
+    membership_.peers[info.rank] = std::move(info);
+  }
+  const std::vector<Rank> around = ControlGraph::around(membership_.rank, membership_.size);
+  if (!std::ranges::includes(state_.neighbours, around))
+    throw about_rank_0(ErrorKind::ProtocolError,
+                       fmt::format("{} told rank {} of {} neighbours, and not of all", who, membership_.rank,
+                                   state_.neighbours.size()));
   advertise_rank_0(rank_0);
 }
 
@@ -269,7 +313,8 @@ void Member::advertise_rank_0(const Socket& rank_0) {
 }
 
 Task<> Member::connect(Socket& rank_0) {
-  ControlMesh mesh(state_);
+  ControlMesh mesh(state_, std::move(table_),
+                   [&](std::span<const std::byte> records, Rank from) { take_table(records, rank_0, from); });
   const WaitingReport report(state_, mesh, rank_0);
   co_await mesh.connect();
   const JoinFrameBytes ready = encode_signal(JoinFrame::Kind::ready);

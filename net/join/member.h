@@ -5,7 +5,10 @@
 #include <cohort/net/join/join_frame.h>
 #include <cohort/net/join/join_state.h>
 
+#include <cstddef>
 #include <optional>
+#include <span>
+#include <vector>
 
 namespace cohort {
 
@@ -35,6 +38,8 @@ class Member : Immovable {
   Task<Socket> call(std::optional<Secret>& secret, TimePoint until);
   Task<> join_through(Socket& rank_0);
   Task<> hear_table(Socket& rank_0);
+  void take_table(std::span<const std::byte> records, const Socket& rank_0, Rank from);
+  void take_neighbours(std::span<const std::byte> records, const Socket& rank_0);
   Task<> connect(Socket& rank_0);
   Task<> hear_go(Socket& rank_0);
   Task<JoinFrame> hear(Socket& rank_0);
@@ -43,6 +48,7 @@ class Member : Immovable {
 
   JoinState& state_;
   Membership& membership_;
+  std::vector<std::byte> table_;    ///< its records, if rank 0 has told them and this rank passes them on
   std::optional<Error> sent_away_;  ///< by a job that needs nobody, the last time
   bool is_sent_away_ = false;       ///< this time
 };

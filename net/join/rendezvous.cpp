@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace cohort {
@@ -40,11 +41,12 @@ Task<JoinFrame> receive_frame(Socket& socket, std::string from) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(JoinState& state, Listener& listener)
+Rendezvous::Rendezvous(JoinState& state, Listener& listener, std::optional<ControlLinks> links)
     : state_(state),
       membership_(state.membership),
       gate_(listener, membership_.secret, state.identity, kJoinOnly, *this, handover_of(state)),
-      places_(membership_.size) {
+      places_(membership_.size),
+      links_(links) {
   places_[0].is_taken = true;
   places_[0].deadline = state.deadline;
 }
@@ -271,23 +273,47 @@ void Rendezvous::on_refusal(const Refusal& refusal, const std::optional<Identity
 void Rendezvous::begin_connecting() {
   phase_ = Phase::connecting;
   log(LogLevel::debug, "all {} ranks are here after {}", places_.size(), state_.elapsed());
-  const JoinFrameBytes head = encode_signal(JoinFrame::Kind::table);
+  graph_ = ControlGraph::of(membership_.peers);
+  const bool are_many = membership_.size >= kLeastForTree && !graph_->is_complete();
+  state_.links = links_.value_or(are_many ? ControlLinks::neighbours_first : ControlLinks::all);
+  if (state_.links != ControlLinks::all) state_.neighbours = graph_->neighbours_of(0);
+  std::vector<Rank> all(membership_.size);
+  std::iota(all.begin(), all.end(), Rank{0});
+  std::vector<std::byte> records = records_of(all);
+  const JoinFrameBytes head = encode_table(state_.links);
   table_.assign(head.begin(), head.end());
-  for (const PeerInfo& info : membership_.peers) {
-    std::array<std::byte, kPeerRecordBytes> record{};
-    encode_record(info, record);
-    table_.insert(table_.end(), record.begin(), record.end());
-  }
-  mesh_.emplace(state_);
+  table_.insert(table_.end(), records.begin(), records.end());
+  mesh_.emplace(state_, std::move(records));
   for (Rank rank = 1; rank < places_.size(); ++rank) scope_->spawn(send_table(rank));
   scope_->spawn(connect_own());
 }
 
+std::vector<std::byte> Rendezvous::records_of(std::span<const Rank> ranks) const {
+  std::vector<std::byte> records(ranks.size() * kPeerRecordBytes);
+  for (std::size_t index = 0; index < ranks.size(); ++index)
+    encode_record(membership_.peers[ranks[index]],
+                  std::span(records).subspan(index * kPeerRecordBytes).first<kPeerRecordBytes>());
+  return records;
+}
+
+/// Of those who hear the table from another member.
+std::vector<std::byte> Rendezvous::told_first(Rank rank) const {
+  const std::vector<Rank> neighbours = graph_->neighbours_of(rank);
+  const JoinFrameBytes head = encode_neighbours(state_.links, static_cast<Rank>(neighbours.size()));
+  std::vector<std::byte> bytes = records_of(neighbours);
+  bytes.insert(bytes.begin(), head.begin(), head.end());
+  return bytes;
+}
+
 Task<> Rendezvous::send_table(Rank rank) {
   Place& place = places_[rank];
+  const bool hears_all = state_.links == ControlLinks::all || ControlGraph::parent_of(rank) == Rank{0};
+  std::vector<std::byte> part;
+  if (!hears_all) part = told_first(rank);
+  const std::span<const std::byte> bytes = hears_all ? table_ : part;
   place.is_sending = true;
   try {
-    co_await place.socket.send(table_);
+    co_await place.socket.send(bytes);
   } catch (const Error& error) {
     log(LogLevel::debug, "sending the table to rank {}: {}", rank,
         error.message());  // attend() sees its end too

@@ -66,34 +66,36 @@ void give_secret(std::vector<JoinOptions>& world, int seed) {
   for (JoinOptions& options : world) options.secret = secret_of(seed);
 }
 
-Task<> join_into(Engine& engine, JoinOptions options, Joined& outcome) {
+Task<> join_into(Engine& engine, JoinOptions options, Joined& outcome, std::optional<ControlLinks> links) {
   try {
-    Membership membership = co_await join(engine, std::move(options));
+    Membership membership = co_await join(engine, std::move(options), 0, links);
     outcome.membership = std::move(membership);
   } catch (const Error& error) {
     outcome.error = error;
   }
 }
 
-std::vector<Joined> join_on(Engine& engine, std::vector<JoinOptions> world) {
+std::vector<Joined> join_on(Engine& engine, std::vector<JoinOptions> world,
+                            std::optional<ControlLinks> links) {
   std::vector<Joined> outcomes(world.size());
   auto everybody = [&]() -> Task<> {
     std::vector<Task<>> ranks;
     for (std::size_t i = 0; i < world.size(); ++i)
-      ranks.push_back(join_into(engine, std::move(world[i]), outcomes[i]));
+      ranks.push_back(join_into(engine, std::move(world[i]), outcomes[i], links));
     co_await when_all(ranks);
   };
   engine.run(everybody());
   return outcomes;
 }
 
-void join_on_threads(std::vector<JoinOptions> world, const std::function<void(Engine&, Joined&)>& check) {
+void join_on_threads(std::vector<JoinOptions> world, const std::function<void(Engine&, Joined&)>& check,
+                     std::optional<ControlLinks> links) {
   std::vector<std::thread> threads;
   for (JoinOptions& options : world)
-    threads.emplace_back([mine = std::move(options), &check]() mutable {
+    threads.emplace_back([mine = std::move(options), &check, links]() mutable {
       Engine engine;
       Joined outcome;
-      engine.run(join_into(engine, std::move(mine), outcome));
+      engine.run(join_into(engine, std::move(mine), outcome, links));
       check(engine, outcome);
     });
   for (std::thread& thread : threads) thread.join();
@@ -102,9 +104,10 @@ void join_on_threads(std::vector<JoinOptions> world, const std::function<void(En
 Task<> exchange_ranks(Membership& membership) {
   const Rank mine = membership.rank;
   for (Rank peer = 0; peer < membership.size; ++peer)
-    if (peer != mine) co_await membership.control[peer].send(std::as_bytes(std::span(&mine, 1)));
+    if (membership.control[peer].is_open())
+      co_await membership.control[peer].send(std::as_bytes(std::span(&mine, 1)));
   for (Rank peer = 0; peer < membership.size; ++peer) {
-    if (peer == mine) continue;
+    if (!membership.control[peer].is_open()) continue;
     Rank theirs = ~Rank{0};
     const bool came =
         co_await membership.control[peer].receive(std::as_writable_bytes(std::span(&theirs, 1)));

@@ -33,15 +33,20 @@ struct Joined {
   std::optional<Error> error;
 };
 
-Task<> join_into(Engine& engine, JoinOptions options, Joined& outcome);
+/// `links`: as join()'s.
+Task<> join_into(Engine& engine, JoinOptions options, Joined& outcome,
+                 std::optional<ControlLinks> links = std::nullopt);
 
 /// All of them as coroutines on one engine, which was made for that.
-[[nodiscard]] std::vector<Joined> join_on(Engine& engine, std::vector<JoinOptions> world);
+[[nodiscard]] std::vector<Joined> join_on(Engine& engine, std::vector<JoinOptions> world,
+                                          std::optional<ControlLinks> links = std::nullopt);
 
 /// Each on a thread and an engine of its own; `check` runs there, with whatever came of it.
-void join_on_threads(std::vector<JoinOptions> world, const std::function<void(Engine&, Joined&)>& check);
+void join_on_threads(std::vector<JoinOptions> world, const std::function<void(Engine&, Joined&)>& check,
+                     std::optional<ControlLinks> links = std::nullopt);
 
-/// Sends the own rank over every control connection, and expects the peers' ones: all stand, none is crossed.
+/// Sends the own rank over every control connection that there is, and expects the peers' ones: all stand,
+/// none is crossed.
 Task<> exchange_ranks(Membership& membership);
 
 }  // namespace cohort::test

@@ -107,7 +107,7 @@ TEST(JoinFrame, names_are_never_resolved_for_a_peer) {
 }
 
 TEST(JoinFrame, signals_come_back) {
-  for (const auto kind : {JoinFrame::Kind::table, JoinFrame::Kind::ready, JoinFrame::Kind::go})
+  for (const auto kind : {JoinFrame::Kind::ready, JoinFrame::Kind::go})
     EXPECT_EQ(decode_frame(encode_signal(kind), "rank 3").kind, kind);
   const JoinFrame waiting = decode_frame(encode_waiting("2, 5-7"), "rank 3");
   EXPECT_EQ(waiting.kind, JoinFrame::Kind::waiting);
@@ -115,6 +115,23 @@ TEST(JoinFrame, signals_come_back) {
   const JoinFrame complete = decode_frame(encode_complete("rank 3 (node7, pid 4121)"), "rank 0");
   EXPECT_EQ(complete.kind, JoinFrame::Kind::complete);
   EXPECT_EQ(complete.text, "rank 3 (node7, pid 4121)");
+}
+
+TEST(JoinFrame, what_comes_before_records_says_how_many_and_which_connections_are_made) {
+  for (const auto links :
+       {ControlLinks::all, ControlLinks::neighbours_first, ControlLinks::neighbours_only}) {
+    const JoinFrame table = decode_frame(encode_table(links), "rank 0");
+    EXPECT_EQ(table.kind, JoinFrame::Kind::table);
+    EXPECT_EQ(table.links, links);
+    const JoinFrame neighbours = decode_frame(encode_neighbours(links, 19), "rank 0");
+    EXPECT_EQ(neighbours.kind, JoinFrame::Kind::neighbours);
+    EXPECT_EQ(neighbours.links, links);
+    EXPECT_EQ(neighbours.records, 19U);
+  }
+  JoinFrameBytes bytes = encode_table(ControlLinks::neighbours_only);
+  bytes[5] = std::byte{3};
+  const auto error = error_from([&] { static_cast<void>(decode_frame(bytes, "rank 0")); });
+  EXPECT_EQ(kind_of(error), "ProtocolError");
 }
 
 TEST(JoinFrame, a_refusal_carries_kind_culprit_and_text) {
@@ -152,7 +169,7 @@ TEST(JoinFrame, what_no_encoder_writes_is_refused_with_the_value) {
     return error_from([&] { static_cast<void>(decode_frame(bytes, "rank 5")); });
   };
   for (const auto& [at, value] :
-       {std::pair{0U, 0x00U}, {4U, 0U}, {4U, 8U}, {5U, 200U}, {6U, 1U}, {12U, 1U}}) {
+       {std::pair{0U, 0x00U}, {4U, 0U}, {4U, 9U}, {5U, 200U}, {6U, 1U}, {12U, 1U}}) {
     const auto error = error_after(at, value);
     EXPECT_EQ(kind_of(error), "ProtocolError") << "byte " << at << " = " << value;
     if (error) {

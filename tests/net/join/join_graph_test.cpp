@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/net/join/join.h>
+
+#include <cohort/engine/when_all.h>
+#include <cohort/net/control_graph.h>
+#include <cohort/net/join/control_mesh.h>
+#include <cohort/net/join/join_frame.h>
+#include <cohort/net/join/member.h>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include <cohort/tests/support/joining.h>
+#include <cohort/tests/support/outcome.h>
+#include <cohort/tests/support/world_engine.h>
+
+namespace cohort::join_graph_test {
+namespace {
+
+using ::cohort::test::exchange_ranks;
+using ::cohort::test::fresh_tcp_address;
+using ::cohort::test::give_secret;
+using ::cohort::test::join_into;
+using ::cohort::test::join_on;
+using ::cohort::test::join_on_threads;
+using ::cohort::test::Joined;
+using ::cohort::test::kind_of;
+using ::cohort::test::world_of;
+using ::testing::HasSubstr;
+
+/// So many ranks on each host, placed one host after the other.
+std::vector<JoinOptions> hosts_of(Rank size, Rank ranks_per_host) {
+  std::vector<JoinOptions> world = world_of(size, fresh_tcp_address());
+  give_secret(world);
+  for (JoinOptions& options : world) {
+    options.host_id = fmt::format("host {}", options.rank / ranks_per_host);
+    options.timeout = std::chrono::minutes(1);
+  }
+  return world;
+}
+
+/// All have joined, and know the same of each other.
+void expect_one_table(const std::vector<Joined>& joined) {
+  for (const Joined& one : joined) ASSERT_TRUE(one.membership) << one.error->what();
+  const Membership& first = *joined[0].membership;
+  for (const Joined& one : joined)
+    for (Rank rank = 0; rank < first.size; ++rank) {
+      const PeerInfo& info = one.membership->peers[rank];
+      ASSERT_EQ(info.rank, rank);
+      ASSERT_EQ(info.incarnation, first.peers[rank].incarnation);
+      ASSERT_EQ(info.incarnation, joined[rank].membership->incarnation);
+      ASSERT_EQ(info.data_address.to_string(), first.peers[rank].data_address.to_string());
+      ASSERT_EQ(info.host_id, first.peers[rank].host_id);
+    }
+}
+
+std::vector<Rank> connected(const Membership& membership) {
+  std::vector<Rank> ranks;
+  for (Rank peer = 0; peer < membership.size; ++peer)
+    if (membership.control[peer].is_open()) ranks.push_back(peer);
+  return ranks;
+}
+
+void expect_all_answer(Engine& engine, std::vector<Joined>& joined) {
+  auto everybody = [&]() -> Task<> {
+    std::vector<Task<>> ranks;
+    for (Joined& one : joined) ranks.push_back(exchange_ranks(*one.membership));
+    co_await when_all(ranks);
+  };
+  engine.run(everybody());
+}
+
+void expect_neighbours_join(Rank size, Rank ranks_per_host) {
+  SCOPED_TRACE(fmt::format("{} ranks, {} on a host", size, ranks_per_host));
+  test::WorldEngine engine(20);
+  std::vector<Joined> joined = join_on(engine, hosts_of(size, ranks_per_host), ControlLinks::neighbours_only);
+  expect_one_table(joined);
+  if (::testing::Test::HasFailure()) return;
+  const ControlGraph graph = ControlGraph::of(joined[0].membership->peers);
+  for (const Joined& one : joined) {
+    const Membership& membership = *one.membership;
+    EXPECT_EQ(connected(membership), graph.neighbours_of(membership.rank));
+    for (const Rank peer : connected(membership))
+      EXPECT_EQ(membership.control[peer].local_address().is_unix(), membership.shares_host(peer));
+  }
+  expect_all_answer(engine, joined);
+}
+
+void expect_all_join(Rank size, std::optional<ControlLinks> links) {
+  SCOPED_TRACE(fmt::format("{} ranks", size));
+  test::WorldEngine engine(20);
+  std::vector<Joined> joined = join_on(engine, hosts_of(size, 2), links);
+  expect_one_table(joined);
+  if (::testing::Test::HasFailure()) return;
+  for (const Joined& one : joined) EXPECT_EQ(connected(*one.membership).size(), size - 1);
+  expect_all_answer(engine, joined);
+}
+
+TEST(JoinGraph, ranks_of_many_hosts_may_connect_with_their_neighbours_alone) {
+  expect_neighbours_join(18, 1);
+  expect_neighbours_join(64, 1);
+  expect_neighbours_join(100, 3);
+  expect_neighbours_join(256, 1);
+}
+
+TEST(JoinGraph, few_ranks_are_all_neighbours) {
+  for (const Rank size : {2, 5, 17}) expect_neighbours_join(size, 1);
+}
+
+TEST(JoinGraph, neighbours_pass_the_table_on_and_all_others_connect_then) {
+  for (const Rank size : {2, 3, 18, 40}) expect_all_join(size, ControlLinks::neighbours_first);
+}
+
+TEST(JoinGraph, that_is_how_more_than_a_hundred_ranks_join) { expect_all_join(131, std::nullopt); }
+
+TEST(JoinGraph, ranks_that_are_threads_connect_over_the_kernel_s_sockets) {
+  const auto check = [](Engine& engine, Joined& joined) {
+    ASSERT_TRUE(joined.membership) << joined.error->what();
+    Membership& membership = *joined.membership;
+    EXPECT_EQ(connected(membership), ControlGraph::of(membership.peers).neighbours_of(membership.rank));
+    engine.run(exchange_ranks(membership));
+  };
+  join_on_threads(hosts_of(24, 1), check, ControlLinks::neighbours_only);
+}
+
+/// A rank that hears what rank 0 tells, and then does something else than pass it on.
+class ParentGoesWrong : public ::testing::Test {
+ protected:
+  static constexpr Rank kSize = 24;
+  static constexpr Rank kParent = 1;
+  static constexpr Rank kChild = 3;
+  using Deed = std::function<Task<>(JoinState& state, std::vector<std::byte>& records)>;
+
+  std::vector<Joined> join_with(const Deed& deed, Duration timeout) {
+    std::vector<JoinOptions> world = hosts_of(kSize, 1);
+    for (JoinOptions& options : world) options.timeout = timeout;
+    std::vector<Joined> joined(kSize);
+    auto everybody = [&]() -> Task<> {
+      std::vector<Task<>> ranks;
+      for (Rank rank = 0; rank < kSize; ++rank)
+        ranks.push_back(rank == kParent ? go_wrong(world[rank], deed)
+                                        : join_into(engine_, std::move(world[rank]), joined[rank],
+                                                    ControlLinks::neighbours_only));
+      co_await when_all(ranks);
+    };
+    engine_.run(everybody());
+    return joined;
+  }
+
+  test::WorldEngine engine_;
+
+ private:
+  Task<> go_wrong(JoinOptions options, const Deed& deed) {
+    JoinState state(engine_, options);
+    state.membership.secret = Secret::from_bytes(options.secret->bytes());
+    std::optional<Secret> secret = Secret::from_bytes(options.secret->bytes());
+    Socket rank_0 = co_await call_rank_0(state, secret, state.deadline);
+    state.listen(rank_0.local_address());
+    const JoinFrameBytes introduction = encode_introduction(state.membership.self(), std::chrono::minutes(1));
+    co_await rank_0.send(introduction);
+    JoinFrameBytes bytes{};
+    co_await rank_0.receive(bytes);
+    const JoinFrame head = decode_frame(bytes, "rank 0");
+    EXPECT_EQ(head.kind, JoinFrame::Kind::table);
+    std::vector<std::byte> records(kSize * kPeerRecordBytes);
+    co_await rank_0.receive(records);
+    for (Rank rank = 0; rank < kSize; ++rank)
+      state.membership.peers[rank] = decode_record(
+          std::span(records).subspan(rank * kPeerRecordBytes).first<kPeerRecordBytes>(), "rank 0");
+    state.links = head.links;
+    state.neighbours = ControlGraph::of(state.membership.peers).neighbours_of(kParent);
+    co_await deed(state, records);
+  }
+};
+
+TEST_F(ParentGoesWrong, one_that_dies_is_named_on_all_ranks) {
+  const Deed dies = [](JoinState&, std::vector<std::byte>&) -> Task<> { co_return; };
+  const std::vector<Joined> joined = join_with(dies, std::chrono::minutes(1));
+  for (Rank rank = 0; rank < kSize; ++rank) {
+    if (rank == kParent) continue;
+    EXPECT_EQ(kind_of(joined[rank].error), "PeerDied");
+    EXPECT_EQ(joined[rank].error ? joined[rank].error->culprit() : std::nullopt, kParent) << rank;
+  }
+}
+
+TEST_F(ParentGoesWrong, one_that_connects_and_falls_silent_is_named_at_the_deadline) {
+  const Deed is_silent = [this](JoinState& state, std::vector<std::byte>&) -> Task<> {
+    state.links = ControlLinks::all;  // passes nothing on
+    ControlMesh mesh(state);
+    Task<> connecting = with_deadline(std::chrono::seconds(30), mesh.connect());
+    try {
+      co_await connecting;
+    } catch (const Error&) {  // those who are no neighbours call nobody
+    }
+    co_await engine_.sleep_for(std::chrono::minutes(1));
+  };
+  const std::vector<Joined> joined = join_with(is_silent, std::chrono::seconds(20));
+  for (Rank rank = 0; rank < kSize; ++rank) {
+    if (rank == kParent) continue;
+    EXPECT_EQ(kind_of(joined[rank].error), "PeerSilent");
+    EXPECT_EQ(joined[rank].error ? joined[rank].error->culprit() : std::nullopt, kParent) << rank;
+    if (joined[rank].error) {
+      EXPECT_THAT(joined[rank].error->what(), HasSubstr("rank 1 did not answer: stopped, or hung"));
+    }
+  }
+}
+
+TEST_F(ParentGoesWrong, one_that_tells_another_table_than_rank_0_is_named_on_all_ranks) {
+  const Deed lies = [this](JoinState& state, std::vector<std::byte>& records) -> Task<> {
+    PeerInfo child = state.membership.peers[kChild];
+    child.incarnation ^= 1;
+    encode_record(child, std::span(records).subspan(kChild * kPeerRecordBytes).first<kPeerRecordBytes>());
+    ControlMesh mesh(state, records);
+    co_await mesh.connect();
+    co_await engine_.sleep_for(std::chrono::minutes(1));
+  };
+  const std::vector<Joined> joined = join_with(lies, std::chrono::minutes(1));
+  for (Rank rank = 0; rank < kSize; ++rank) {
+    if (rank == kParent) continue;
+    EXPECT_EQ(kind_of(joined[rank].error), "ProtocolError") << rank;
+    EXPECT_EQ(joined[rank].error ? joined[rank].error->culprit() : std::nullopt, kParent) << rank;
+    if (joined[rank].error) {
+      EXPECT_THAT(joined[rank].error->what(), HasSubstr("where rank 3 belongs in the table"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cohort::join_graph_test
