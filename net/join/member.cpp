@@ -268,6 +268,7 @@ Task<> Member::hear_table(Socket& rank_0) {
 void Member::take_table(std::span<const std::byte> records, const Socket& rank_0, Rank from) {
   const std::string who =
       from == 0 ? fmt::format("rank 0 at {}", state_.where) : membership_.peers[from].describe();
+  const Address near = rank_0.local_address();
   for (Rank rank = 0; rank < membership_.size; ++rank) {
     PeerInfo info = record_at(records, rank, who);
     const bool is_known = rank == membership_.rank || std::ranges::binary_search(state_.neighbours, rank);
@@ -275,7 +276,7 @@ void Member::take_table(std::span<const std::byte> records, const Socket& rank_0
       throw Error(ErrorKind::ProtocolError,
                   fmt::format("{} sent {} where rank {} belongs in the table", who, info.describe(), rank))
           .with_culprit(from);
-    info.data_address = route::on_link_of(info.data_address, rank_0.local_address());
+    info.data_address = route::on_link_of(info.data_address, near);
     if (rank != membership_.rank) membership_.peers[rank] = std::move(info);
   }
   advertise_rank_0(rank_0);
@@ -283,13 +284,14 @@ void Member::take_table(std::span<const std::byte> records, const Socket& rank_0
 
 void Member::take_neighbours(std::span<const std::byte> records, const Socket& rank_0) {
   const std::string who = fmt::format("rank 0 at {}", state_.where);
+  const Address near = rank_0.local_address();
   for (Rank index = 0; index < records.size() / kPeerRecordBytes; ++index) {
     PeerInfo info = record_at(records, index, who);
     const bool is_next = state_.neighbours.empty() || info.rank > state_.neighbours.back();
     if (!is_next || info.rank >= membership_.size || info.rank == membership_.rank)
       throw about_rank_0(ErrorKind::ProtocolError, fmt::format("{} sent {} among the neighbours of rank {}",
                                                                who, info.describe(), membership_.rank));
-    info.data_address = route::on_link_of(info.data_address, rank_0.local_address());
+    info.data_address = route::on_link_of(info.data_address, near);
     state_.neighbours.push_back(info.rank);
     membership_.peers[info.rank] = std::move(info);
   }

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace cohort {
@@ -273,44 +272,20 @@ void Rendezvous::on_refusal(const Refusal& refusal, const std::optional<Identity
 void Rendezvous::begin_connecting() {
   phase_ = Phase::connecting;
   log(LogLevel::debug, "all {} ranks are here after {}", places_.size(), state_.elapsed());
-  graph_ = ControlGraph::of(membership_.peers);
-  const bool are_many = membership_.size >= kLeastForTree && !graph_->is_complete();
-  state_.links = links_.value_or(are_many ? ControlLinks::neighbours_first : ControlLinks::all);
-  if (state_.links != ControlLinks::all) state_.neighbours = graph_->neighbours_of(0);
-  std::vector<Rank> all(membership_.size);
-  std::iota(all.begin(), all.end(), Rank{0});
-  std::vector<std::byte> records = records_of(all);
-  const JoinFrameBytes head = encode_table(state_.links);
-  table_.assign(head.begin(), head.end());
-  table_.insert(table_.end(), records.begin(), records.end());
-  mesh_.emplace(state_, std::move(records));
+  table_.emplace(membership_.peers, links_);
+  state_.links = table_->links();
+  state_.neighbours = table_->neighbours_of(0);
+  mesh_.emplace(state_, table_->records());
   for (Rank rank = 1; rank < places_.size(); ++rank) scope_->spawn(send_table(rank));
   scope_->spawn(connect_own());
 }
 
-std::vector<std::byte> Rendezvous::records_of(std::span<const Rank> ranks) const {
-  std::vector<std::byte> records(ranks.size() * kPeerRecordBytes);
-  for (std::size_t index = 0; index < ranks.size(); ++index)
-    encode_record(membership_.peers[ranks[index]],
-                  std::span(records).subspan(index * kPeerRecordBytes).first<kPeerRecordBytes>());
-  return records;
-}
-
-/// Of those who hear the table from another member.
-std::vector<std::byte> Rendezvous::told_first(Rank rank) const {
-  const std::vector<Rank> neighbours = graph_->neighbours_of(rank);
-  const JoinFrameBytes head = encode_neighbours(state_.links, static_cast<Rank>(neighbours.size()));
-  std::vector<std::byte> bytes = records_of(neighbours);
-  bytes.insert(bytes.begin(), head.begin(), head.end());
-  return bytes;
-}
-
 Task<> Rendezvous::send_table(Rank rank) {
   Place& place = places_[rank];
-  const bool hears_all = state_.links == ControlLinks::all || ControlGraph::parent_of(rank) == Rank{0};
+  const bool is_told_all = table_->is_told_all(rank);
   std::vector<std::byte> part;
-  if (!hears_all) part = told_first(rank);
-  const std::span<const std::byte> bytes = hears_all ? table_ : part;
+  if (!is_told_all) part = table_->part_for(rank);
+  const std::span<const std::byte> bytes = is_told_all ? table_->whole() : part;
   place.is_sending = true;
   try {
     co_await place.socket.send(bytes);

@@ -6,10 +6,9 @@
 #include <cohort/net/join/join_frame.h>
 #include <cohort/net/join/join_notes.h>
 #include <cohort/net/join/join_state.h>
+#include <cohort/net/join/told_table.h>
 
-#include <cstddef>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -32,10 +31,7 @@ class Rendezvous final : private Gate::Handler, Immovable {
   /// After a deadline nobody else will come; those who are here get this long to hang up.
   static constexpr Duration kLastFarewell = std::chrono::milliseconds(200);
 
-  /// Tables of fewer ranks are soon sent to each of them.
-  static constexpr Rank kLeastForTree = 128;
-
-  /// `links`: which connections are made, in place of what is best.
+  /// `links`: as ToldTable's.
   Rendezvous(JoinState& state, Listener& listener, std::optional<ControlLinks> links = std::nullopt);
 
   /// Fills the state's membership. Errors: WorldSize, DuplicateRank (all told by name), MissingRanks at the
@@ -79,8 +75,6 @@ class Rendezvous final : private Gate::Handler, Immovable {
 
   // The table and after.
   void begin_connecting();
-  [[nodiscard]] std::vector<std::byte> records_of(std::span<const Rank> ranks) const;
-  [[nodiscard]] std::vector<std::byte> told_first(Rank rank) const;
   Task<> send_table(Rank rank);
   Task<> connect_own();
   void conclude_if_ready();
@@ -110,8 +104,7 @@ class Rendezvous final : private Gate::Handler, Immovable {
   Phase phase_ = Phase::gathering;
   std::vector<Place> places_;  ///< by rank; 0 is this process
   const std::optional<ControlLinks> links_;
-  std::optional<ControlGraph> graph_;  ///< once all are here
-  std::vector<std::byte> table_;       ///< with its head
+  std::optional<ToldTable> table_;  ///< once all are here
   std::optional<ControlMesh> mesh_;
   std::optional<Error> failure_;
   std::size_t in_hand_ = 0;   ///< visitors that are neither seated nor told anything yet
