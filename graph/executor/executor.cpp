@@ -41,28 +41,6 @@ ReduceOp reduction_of(const Node& node) {
   return *found;
 }
 
-/// Of a first of two reductions that together average.
-ReduceOp inner(ReduceOp op) { return op == ReduceOp::avg ? ReduceOp::sum : op; }
-
-Combination outer(ReduceOp op, Rank ranks) {
-  return op == ReduceOp::avg ? scaled_sum(1.0 / ranks) : Combination(op);
-}
-
-/// Elements of each rank's share, as equal as can be.
-std::vector<std::size_t> shares_of(std::size_t elements, Rank ranks) {
-  std::vector<std::size_t> counts(ranks);
-  for (Rank rank = 0; rank < ranks; ++rank)
-    counts[rank] = elements * (rank + 1) / ranks - elements * rank / ranks;
-  return counts;
-}
-
-std::span<std::byte> share_of(std::span<std::byte> data, std::size_t element_bytes, Rank rank, Rank ranks) {
-  const std::size_t elements = data.size() / element_bytes;
-  const std::size_t begin = elements * rank / ranks;
-  const std::size_t end = elements * (rank + 1) / ranks;
-  return data.subspan(begin * element_bytes, (end - begin) * element_bytes);
-}
-
 }  // namespace
 
 Executor::Executor(Communicator& communicator, Graph graph, Kernels kernels, ExecutorOptions options)
@@ -274,31 +252,28 @@ Task<> Executor::reduce(const Node& node, DataType type, std::span<std::byte> da
 
 Task<> Executor::reduce_shares(const Node& node, DataType type, std::span<std::byte> data) {
   Communicator& host = *groups_.host;
-  const std::size_t element = size_bytes(type);
-  const std::vector<std::size_t> counts = shares_of(data.size() / element, host.size());
-  const std::span<std::byte> mine = share_of(data, element, host.rank(), host.size());
-  if (node.op == "reduce_scatter") {
-    const Combination op = inner(reduction_of(node));
-    co_await host.reduce_scatter_v(type, data, mine, counts, op);
-  } else if (node.op == "all_reduce") {
-    const Combination op = outer(reduction_of(node), communicator_.size());
-    co_await groups_.across_hosts->all_reduce(type, mine, mine, op);
-  } else {
-    co_await host.all_gather_v(type, mine, data, counts);
-  }
+  const HostReduction how = host_reduction(node, type);
+  if (node.op == "reduce_scatter")
+    co_await reduce_to_shares(host, how, data);
+  else if (node.op == "all_reduce")
+    co_await reduce_share(host, *groups_.across_hosts, how, data);
+  else
+    co_await gather_shares(host, how, data);
 }
 
 Task<> Executor::reduce_at_leader(const Node& node, DataType type, std::span<std::byte> data) {
   Communicator& host = *groups_.host;
-  if (node.op == "reduce") {
-    const Combination op = inner(reduction_of(node));
-    co_await host.reduce(type, data, data, op, 0);
-  } else if (node.op == "broadcast") {
+  const HostReduction how = host_reduction(node, type);
+  if (node.op == "reduce")
+    co_await reduce_to_leader(host, how, data);
+  else if (node.op == "broadcast")
     co_await host.broadcast(type, data, 0);
-  } else if (groups_.leaders) {
-    const Combination op = outer(reduction_of(node), communicator_.size());
-    co_await groups_.leaders->all_reduce(type, data, data, op);
-  }
+  else if (groups_.leaders)
+    co_await reduce_among_leaders(*groups_.leaders, how, data);
+}
+
+HostReduction Executor::host_reduction(const Node& node, DataType type) const {
+  return {.type = type, .reduction = reduction_of(node), .ranks = communicator_.size()};
 }
 
 }  // namespace cohort::graph

@@ -84,6 +84,7 @@ class Executor {
   Task<> reduce(const Node& node, DataType type, std::span<std::byte> data);
   Task<> reduce_shares(const Node& node, DataType type, std::span<std::byte> data);
   Task<> reduce_at_leader(const Node& node, DataType type, std::span<std::byte> data);
+  [[nodiscard]] HostReduction host_reduction(const Node& node, DataType type) const;
   void note(NodeId id, TimePoint begin);
 
   Communicator& communicator_;
