@@ -124,6 +124,16 @@ std::shared_ptr<Request> SharedCommunicator::prepare(AnyCall call, CallSettings 
       &calls_);
 }
 
+std::shared_ptr<Request> SharedCommunicator::prepare_task(std::function<Task<>()> function) {
+  return std::make_shared<Request>(
+      loop_,
+      [self = shared_from_this(), function = std::move(function)](Request&) {
+        self->refuse_closed();
+        return function();
+      },
+      &calls_);
+}
+
 std::shared_ptr<Request> SharedCommunicator::prepare_split(int color, int key) {
   auto splitting = [self = shared_from_this(), color, key](Request& request) -> Task<> {
     self->refuse_closed();

@@ -7,6 +7,7 @@
 #include <cohort/bindings/session/typed_calls.h>
 #include <cohort/engine/mutex.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +53,12 @@ class SharedCommunicator : Immovable,
   void start(const std::shared_ptr<Request>& request, Duration patience = Duration::zero()) {
     loop_.start(request, patience);
   }
+
+  /// Whatever else is done with it on the engine: a task that the function returns there, which uses what the
+  /// function owns.
+  [[nodiscard]] std::shared_ptr<Request> prepare_task(std::function<Task<>()> function);
+  /// For such tasks, on the engine alone.
+  [[nodiscard]] Communicator& communicator() noexcept { return comm_; }
 
   // The same of what is no call: started by start(), over when Request::made is there, or this is closed.
   [[nodiscard]] std::shared_ptr<Request> prepare_split(int color, int key = 0);

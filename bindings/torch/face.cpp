@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/bindings/torch/face.h>
 
-#include <cohort/bindings/session/session.h>
-#include <cohort/engine/error.h>
+#include <cohort/bindings/torch/face_calls.h>
 #include <cohort/engine/system/variables.h>
 #include <cohort/net/auth/secret.h>
 
@@ -12,6 +11,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -68,71 +68,12 @@ OpenGroups& open_groups() {
 constexpr Duration kPatience = std::chrono::milliseconds(1);
 constexpr std::size_t kMostBytesOfPatience = std::size_t{64} * 1024;
 
-Duration duration_of(double seconds) {
-  constexpr double kMostSeconds = 9e9;  // of a duration in nanoseconds
-  const double within = std::isfinite(seconds) ? std::min(seconds, kMostSeconds) : kMostSeconds;
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::max(within, 0.0)));
-}
-
-std::span<std::byte> bytes_of(const Memory& memory) {
-  return {static_cast<std::byte*>(memory.data), memory.bytes};
-}
-
 template <class Function>
 void try_alone(const Function& function) noexcept {
   try {
     function();
   } catch (const std::exception&) {
   }
-}
-
-template <class Known>
-auto known(std::optional<Known> found, const std::string& name) {
-  if (!found) throw std::invalid_argument(fmt::format("cohort knows no '{}'", name));
-  return *found;
-}
-
-class Started final : public Pending {
- public:
-  explicit Started(std::shared_ptr<Request> request) : request_(std::move(request)) {}
-  bool is_over() override { return request_->test(); }
-  bool wait(double timeout_s, bindings::Interrupt* interrupt) override {
-    const TimePoint until =
-        timeout_s > 0 ? after(std::chrono::steady_clock::now(), duration_of(timeout_s)) : kNever;
-    return request_->is_over_by(until, interrupt);
-  }
-
- private:
-  std::shared_ptr<Request> request_;
-};
-
-/// A group, as its errors say it.
-struct Group {
-  std::string name;
-  std::vector<Rank> world_ranks;
-
-  /// Which rank of the world the culprit is.
-  [[nodiscard]] std::string explain(const Error& error) const {
-    std::string text = error.what();
-    const bool is_said = text.find("(world rank ") != std::string::npos;
-    if (is_said || !error.culprit() || *error.culprit() >= world_ranks.size()) return text;
-    return fmt::format("{} (rank {} of '{}' is rank {} of the world)", text, *error.culprit(), name,
-                       world_ranks[*error.culprit()]);
-  }
-};
-
-template <class Function>
-Outcome outcome_of(const Function& function, const Group& group) {
-  Outcome outcome;
-  try {
-    function();
-  } catch (const Error& error) {
-    outcome.failure = group.explain(error);
-    outcome.is_late = error.kind() == ErrorKind::DeadlineExceeded || error.kind() == ErrorKind::PeerSilent;
-  } catch (const std::exception& error) {
-    outcome.failure = error.what();
-  }
-  return outcome;
 }
 
 /// What a call names besides tensors, as long as its request.
@@ -187,8 +128,8 @@ void fill(Prepared& prepared, const Collective& call) {
 
 class JoinedRanks final : public Ranks {
  public:
-  JoinedRanks(std::shared_ptr<bindings::SharedCommunicator> comm, Group group)
-      : group_(std::make_shared<const Group>(std::move(group))), comm_(std::move(comm)) {}
+  JoinedRanks(std::shared_ptr<bindings::SharedCommunicator> comm, GroupNames group)
+      : group_(std::make_shared<const GroupNames>(std::move(group))), comm_(std::move(comm)) {}
   /// Its goodbye is said without waiting, also where calls are under way.
   ~JoinedRanks() override = default;
 
@@ -200,7 +141,7 @@ class JoinedRanks final : public Ranks {
     const Duration patience = prepared->bytes <= kMostBytesOfPatience ? kPatience : Duration::zero();
     AnyCall any = std::move(prepared->any);
     return launch(*comm, comm->prepare(std::move(any), settings, std::move(prepared)), std::move(over),
-                  patience);
+                  group_, patience);
   }
 
   std::shared_ptr<Pending> start(Message call, std::function<void(const Outcome&)> over) override {
@@ -210,7 +151,8 @@ class JoinedRanks final : public Ranks {
                                                        : Direction::recv;
     const MessageCall message{direction, call.peer, call.tag, bytes_of(call.data)};
     const auto comm = open();
-    return launch(*comm, comm->prepare(message, {.timeout = duration_of(call.timeout_s)}), std::move(over));
+    return launch(*comm, comm->prepare(message, {.timeout = duration_of(call.timeout_s)}), std::move(over),
+                  group_);
   }
 
   Outcome call(Collective call, bindings::Interrupt* interrupt) override {
@@ -263,6 +205,27 @@ class JoinedRanks final : public Ranks {
 
   std::shared_ptr<Ranks> group(const std::vector<std::uint32_t>& ranks, const std::string& name,
                                bindings::Interrupt* interrupt) override {
+    const std::shared_ptr<bindings::SharedCommunicator> made = make_group(ranks, name, interrupt);
+    return std::make_shared<JoinedRanks>(made, GroupNames{made->name(), made->world_ranks()});
+  }
+
+  std::shared_ptr<Buckets> buckets(const BucketOptions& options, bindings::Interrupt* interrupt) override {
+    std::vector<std::uint32_t> all(open()->size());
+    std::iota(all.begin(), all.end(), 0U);
+    const std::shared_ptr<bindings::SharedCommunicator> made = make_group(all, "gradients", interrupt);
+    std::shared_ptr<Buckets> buckets;
+    const auto make = [&] { buckets = make_buckets(made, options, *group_, interrupt); };
+    const Outcome outcome = outcome_of(make, *group_);
+    if (!outcome.failure.empty()) throw std::runtime_error(outcome.failure);
+    return buckets;
+  }
+
+ private:
+  static constexpr std::size_t kMostKnownSizes = 1024;  ///< programs whose sizes vary ask anew
+
+  std::shared_ptr<bindings::SharedCommunicator> make_group(const std::vector<std::uint32_t>& ranks,
+                                                           const std::string& name,
+                                                           bindings::Interrupt* interrupt) {
     const auto comm = open();
     const std::string own_name = name_of_next(name);
     std::shared_ptr<bindings::SharedCommunicator> made;
@@ -273,12 +236,8 @@ class JoinedRanks final : public Ranks {
     const AnyCall barrier = CollectiveCall{operator_of<Barrier>};
     (void)outcome_of([&] { made->call(barrier, {}, interrupt); }, *group_);
     open_groups().add(made);
-    Group group{made->name(), made->world_ranks()};
-    return std::make_shared<JoinedRanks>(std::move(made), std::move(group));
+    return made;
   }
-
- private:
-  static constexpr std::size_t kMostKnownSizes = 1024;  ///< programs whose sizes vary ask anew
 
   std::shared_ptr<bindings::SharedCommunicator> held() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -300,19 +259,7 @@ class JoinedRanks final : public Ranks {
     return before == 0 ? name : fmt::format("{}.{}", name, before);
   }
 
-  std::shared_ptr<Pending> launch(bindings::SharedCommunicator& comm, const std::shared_ptr<Request>& request,
-                                  std::function<void(const Outcome&)> over,
-                                  Duration patience = Duration::zero()) {
-    request->when_over([over = std::move(over), group = group_](Request& done) {
-      Outcome outcome = outcome_of([&] { done.take(); }, *group);
-      outcome.from = done.envelope.from;
-      over(outcome);
-    });
-    comm.start(request, patience);
-    return std::make_shared<Started>(request);
-  }
-
-  const std::shared_ptr<const Group> group_;
+  const std::shared_ptr<const GroupNames> group_;
   std::mutex mutex_;
   std::shared_ptr<bindings::SharedCommunicator> comm_;  ///< null: it was left
   std::map<std::size_t, bool> takes_apart_;  ///< by bytes of a block: to ask takes a turn of the engine
@@ -341,7 +288,7 @@ std::shared_ptr<Ranks> join(const Place& place, bindings::Interrupt* interrupt) 
   }
   std::shared_ptr<bindings::SharedCommunicator> comm = session().join(std::move(options), interrupt);
   open_groups().add(comm);
-  return std::make_shared<JoinedRanks>(std::move(comm), Group{place.name, place.world_ranks});
+  return std::make_shared<JoinedRanks>(std::move(comm), GroupNames{place.name, place.world_ranks});
 }
 
 void leave_all(const std::string& reason) noexcept {

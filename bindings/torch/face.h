@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,6 +65,48 @@ class Pending {
   virtual bool wait(double timeout_s, bindings::Interrupt* interrupt) = 0;
 };
 
+/// How buckets of gradients are averaged, by the names of graph/.
+struct BucketOptions {
+  std::string form = "flat";  ///< "shares" and "leader": host by host
+  std::string compression{};  ///< for buckets that ask for it; empty: none can
+  bool has_error_feedback = true;
+  double top_ratio = 0;
+  double momentum = 0;
+  unsigned rank = 0;
+};
+
+/// A bucket of gradients, averaged in place. Memory outlives it.
+struct BucketCall {
+  std::string name;  ///< what its residual is kept by
+  std::string type;
+  Memory data{};
+  bool compresses = false;  ///< float32 only
+};
+
+/// Whether it pays to compress a bucket, and why.
+struct BucketDecision {
+  bool pays = false;
+  std::string text;
+};
+
+/// Averages buckets of all ranks, one after another in the order in which they were started, over groups of
+/// its own: other calls of the ranks may come between. Threads: any; state() and restore() while none is
+/// under way.
+class Buckets {
+ public:
+  using State = std::map<std::string, std::vector<float>>;
+  virtual ~Buckets() = default;
+  /// As Ranks::start.
+  virtual std::shared_ptr<Pending> start(BucketCall call, std::function<void(const Outcome&)> over) = 0;
+  /// What a rank computes to compress an element, the slowest one's, in microseconds. A collective.
+  virtual double measure_work(bindings::Interrupt* interrupt) = 0;
+  virtual BucketDecision decide(double idle_us, double byte_us, std::size_t elements,
+                                double work_us_per_element) = 0;
+  /// Residuals and what else compression keeps from step to step, by bucket.
+  virtual State state() = 0;
+  virtual void restore(State state) = 0;
+};
+
 /// A communicator of one process group. Threads: any.
 class Ranks {
  public:
@@ -91,6 +134,8 @@ class Ranks {
   /// same ranks and name, as often. `interrupt` may be null.
   virtual std::shared_ptr<Ranks> group(const std::vector<std::uint32_t>& ranks, const std::string& name,
                                        bindings::Interrupt* interrupt) = 0;
+  /// All of them make it. Throws std::invalid_argument for options that make no sense, std::runtime_error.
+  virtual std::shared_ptr<Buckets> buckets(const BucketOptions& options, bindings::Interrupt* interrupt) = 0;
 };
 
 struct Place {

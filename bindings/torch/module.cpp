@@ -3,8 +3,11 @@
 #include <cohort/bindings/python/interpreter.h>
 #include <cohort/bindings/torch/mapped_allocator.h>
 #include <cohort/bindings/torch/process_group.h>
+#include <cohort/bindings/torch/tensors.h>
 #include <cohort/bindings/torch/work.h>
 
+#include <ATen/ATen.h>
+#include <ATen/record_function.h>
 #include <pybind11/chrono.h>
 #include <pybind11/stl.h>
 #include <torch/python.h>
@@ -71,6 +74,87 @@ void map_tensors(const Group& group) {
   map_new_tensors(of_cohort == nullptr ? nullptr : of_cohort->ranks());
 }
 
+/// cohort._torch.Buckets: of gradients, as tensors.
+class PyBuckets {
+ public:
+  PyBuckets(const c10::intrusive_ptr<ProcessGroupCohort>& group, const BucketOptions& options)
+      : rank_(group->getRank()), timeout_s_(group->timeout_s()) {
+    const std::shared_ptr<Ranks> ranks = group->ranks();
+    python::wait_without_lock(
+        [&](bindings::Interrupt* interrupt) { buckets_ = ranks->buckets(options, interrupt); });
+  }
+
+  /// Of a tensor in one piece.
+  c10::intrusive_ptr<c10d::Work> reduce(const at::Tensor& tensor, std::string name, bool compresses) {
+    check(tensor);
+    TORCH_CHECK(tensor.is_contiguous(), "cohort: a bucket lies in one piece");
+    BucketCall call{.name = std::move(name),
+                    .type = type_name(tensor),
+                    .data = memory_of(tensor),
+                    .compresses = compresses};
+    const CohortWork::Facts facts{.rank = rank_,
+                                  .type = c10d::OpType::ALLREDUCE,
+                                  .title = at::hasCallbacks() ? "cohort:bucket" : nullptr,
+                                  .timeout_s = timeout_s_,
+                                  .sequence = ++sequence_,
+                                  .is_timed = true};
+    const std::vector<at::Tensor> tensors = {tensor};
+    auto work = c10::make_intrusive<CohortWork>(facts, tensors, tensors, nullptr);
+    work->start([&](auto over) { return buckets_->start(std::move(call), std::move(over)); });
+    return work;
+  }
+  double measure_work() {
+    double us = 0;
+    python::wait_without_lock(
+        [&](bindings::Interrupt* interrupt) { us = buckets_->measure_work(interrupt); });
+    return us;
+  }
+  std::pair<bool, std::string> decide(double idle_us, double byte_us, std::size_t elements, double work_us) {
+    BucketDecision decision = buckets_->decide(idle_us, byte_us, elements, work_us);
+    return {decision.pays, std::move(decision.text)};
+  }
+  std::map<std::string, at::Tensor> state() {
+    std::map<std::string, at::Tensor> tensors;
+    for (auto& [name, values] : buckets_->state()) tensors[name] = at::tensor(values);
+    return tensors;
+  }
+  void restore(const std::map<std::string, at::Tensor>& tensors) {
+    Buckets::State state;
+    for (const auto& [name, tensor] : tensors) {
+      const at::Tensor flat = tensor.to(at::kFloat).contiguous();
+      const auto* const values = flat.const_data_ptr<float>();
+      state[name].assign(values, values + flat.numel());
+    }
+    buckets_->restore(std::move(state));
+  }
+
+ private:
+  const int rank_;
+  const double timeout_s_;
+  std::atomic<std::uint64_t> sequence_{0};
+  std::shared_ptr<Buckets> buckets_;
+};
+
+void define_buckets(py::module_& module) {
+  py::class_<PyBuckets>(module, "Buckets")
+      .def(py::init([](const c10::intrusive_ptr<ProcessGroupCohort>& group, const std::string& form,
+                       const std::string& compression, bool has_error_feedback, double top_ratio,
+                       double momentum, unsigned rank) {
+             return std::make_unique<PyBuckets>(
+                 group, BucketOptions{form, compression, has_error_feedback, top_ratio, momentum, rank});
+           }),
+           py::arg("group"), py::arg("form") = "flat", py::arg("compression") = "",
+           py::arg("has_error_feedback") = true, py::arg("top_ratio") = 0.01, py::arg("momentum") = 0.0,
+           py::arg("rank") = 2U)
+      .def("reduce", &PyBuckets::reduce, py::call_guard<py::gil_scoped_release>(), py::arg("tensor"),
+           py::arg("name"), py::arg("compresses") = false)
+      .def("measure_work", &PyBuckets::measure_work)
+      .def("decide", &PyBuckets::decide, py::arg("idle_us"), py::arg("byte_us"), py::arg("elements"),
+           py::arg("work_us_per_element"))
+      .def("state", &PyBuckets::state)
+      .def("restore", &PyBuckets::restore, py::arg("state"));
+}
+
 /// Before the interpreter ends: a thread that wants its lock then would be ended, amid what must not throw.
 void end(const std::string& reason) {
   leave_all(reason);
@@ -91,6 +175,7 @@ PYBIND11_MODULE(_torch, module) {
              py::arg("world_ranks") = std::vector<std::uint32_t>());
   module.def("create_within", &create_within, py::arg("world"), py::arg("name"), py::arg("rank"),
              py::arg("timeout_s"), py::arg("world_ranks"));
+  define_buckets(module);
   module.def("end", &end, py::call_guard<py::gil_scoped_release>(), py::arg("reason"));
   module.def("map_tensors", &map_tensors, py::arg("group").none(true));
 }

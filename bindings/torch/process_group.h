@@ -101,6 +101,8 @@ class ProcessGroupCohort final : public c10d::Backend {
   at::Tensor allocateTensor(long count, at::TensorOptions options) override;
 
   const std::shared_ptr<Ranks>& ranks() const noexcept { return ranks_; }
+  /// Of its calls.
+  double timeout_s() const noexcept { return timeout_s_; }
 
   /// How merge() joins, of the module's: a store, this rank, how many there are, settings.
   using Meeting =
