@@ -3,6 +3,7 @@
 #include <cohort/bindings/python/calls.h>
 #include <cohort/bindings/python/communicator.h>
 #include <cohort/bindings/python/failure.h>
+#include <cohort/bindings/python/graph.h>
 #include <cohort/bindings/python/lightgbm.h>
 #include <cohort/bindings/python/method.h>
 #include <cohort/engine/system/variables.h>
@@ -186,6 +187,7 @@ PYBIND11_MODULE(_cohort, module) {
   define_memory(module);
   define_requests(module);
   define_communicator(module);
+  define_graphs(module);
   define_function(module, "join", kJoinParameters, "Joins; what is None is the environment's.",
                   [](const Arguments& given) { return py::cast(join(options_from(given))); });
   module.def(
