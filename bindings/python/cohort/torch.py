@@ -101,6 +101,11 @@ def _backend_of(group: Any) -> Any:
     return getattr(backend, "wrapped_pg", backend)  # in debug mode torch puts another one before it
 
 
+def is_of_cohort(group: Any = None) -> bool:
+    """Whether calls of the group on tensors in CPU memory are made by this backend."""
+    return isinstance(_backend_of(group or dist.distributed_c10d._get_default_group()), _torch.Backend)
+
+
 def _world() -> Any:
     """The backend of torch's default group, if that is of this kind, which is the same on all of its ranks; else None."""
     backend = _backend_of(dist.distributed_c10d._get_default_group())

@@ -114,6 +114,17 @@ def part_tensors_of_any_strides():
     check_raises(lambda: dist.all_reduce(torch.ones(1).expand(3)), "share their memory")
 
 
+def part_lists_go_where_each_call_says_though_the_input_stays():
+    mine = torch.zeros(1)
+    calls = []
+    for call in range(20):
+        mine.fill_(10.0 * call + RANK)
+        calls.append([torch.full((1,), -1.0) for _ in range(SIZE)])
+        dist.all_gather(calls[-1], mine)
+    for call, places in enumerate(calls):
+        assert [place.item() for place in places] == [10.0 * call + rank for rank in range(SIZE)], call
+
+
 def part_lists_of_several_sizes():
     places = [torch.empty(rank + 1) for rank in range(SIZE)]
     dist.all_gather(places, torch.full((RANK + 1,), float(RANK)))

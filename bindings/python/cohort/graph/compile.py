@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.compile(model, backend="cohort"): the backward graph gets its collectives where the planner puts them.
+
+    import cohort.graph.compile                          # registers the backend
+    model = torch.compile(model, backend="cohort")       # and any optimizer of torch: gradients come averaged
+
+Options, by torch.compile(..., options={...}): strategy, bucket_size, max_group_size and min_tensor_size, as of
+GEDistributedOptimizer; executor, "inductor" or "interpreter"; group, a process group."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import operator
+import time
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import torch
+import torch.distributed as dist
+from torch import fx
+from torch._dynamo import register_backend
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
+from torch.utils.flop_counter import flop_registry
+
+from .. import _cohort
+from .errors import AllReduceInsertError, DistGraphBuildError
+from .options import Options, make_options, refuse_unknown
+from .planning import TYPES
+from .reduction import stderr_teller
+from .ways import AnyWay, measure_cost, most_of_all
+
+KEYS = ("strategy", "bucket_size", "max_group_size", "min_tensor_size", "executor", "group")
+EXECUTORS = ("inductor", "interpreter")
+_OTHER_TYPES = {torch.int8: "int8", torch.int16: "int16", torch.int32: "int32", torch.int64: "int64", torch.bool: "uint8",
+                torch.uint8: "uint8"}
+
+
+@functools.lru_cache(maxsize=None)
+def _own_rates() -> Tuple[float, float]:
+    """What this rank does in a microsecond: operations of matmul, and bytes that are read or written."""
+    side, repetitions = 256, 5
+    one, out = torch.rand(side, side), torch.empty(side, side)
+    seconds = []
+    for call in (lambda: torch.mm(one, one, out=out), lambda: out.copy_(one)):
+        times = []
+        for _ in range(repetitions):
+            began = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - began)
+        seconds.append(sorted(times)[repetitions // 2])
+    return 2 * side**3 / seconds[0] / 1e6, 2 * 4 * side**2 / seconds[1] / 1e6
+
+
+def _tensor_of(node: fx.Node) -> Optional[torch.Tensor]:
+    value = node.meta.get("val")
+    return value if isinstance(value, torch.Tensor) else None
+
+
+def _duration_us(node: fx.Node, rates: Sequence[float]) -> float:
+    """By its operations and the bytes it touches; views touch none."""
+    inputs = [tensor for tensor in map(_tensor_of, node.all_input_nodes) if tensor is not None]
+    output = _tensor_of(node)
+    if output is None or (isinstance(node.target, torch._ops.OpOverload) and node.target.is_view):
+        return 0.0
+    touched = sum(math.prod(map(int, tensor.shape)) * tensor.element_size() for tensor in [*inputs, output])
+    count = flop_registry.get(getattr(node.target, "overloadpacket", None))
+    operations = 0
+    if count is not None:
+        arguments, keywords = fx.node.map_arg((node.args, node.kwargs), lambda one: one.meta.get("val"))
+        operations = count(*arguments, **keywords, out_val=output)
+    return operations / rates[0] + touched / rates[1]
+
+
+def _described(name: str, tensor: Optional[torch.Tensor], role: str = "activation", **more: str) -> Dict[str, Any]:
+    shape = [] if tensor is None else [int(extent) for extent in tensor.shape]
+    kind = "float32" if tensor is None else TYPES.get(tensor.dtype, _OTHER_TYPES.get(tensor.dtype, "float64"))
+    return {"name": name, "type": kind, "shape": shape, "role": role, **more}
+
+
+def graph_of(graph: fx.Graph, parameters: Dict[fx.Node, str], rates: Sequence[float]) -> str:
+    """A backward graph as JSON; `parameters`: which parameter a node is the gradient of."""
+    tensors, nodes = [], []
+    for node in graph.nodes:
+        if node.op == "output":
+            continue
+        tensor = _tensor_of(node)
+        if node.op in ("placeholder", "get_attr"):
+            tensors.append(_described(node.name, tensor, "input"))
+            continue
+        if node in parameters:
+            tensors.append(_described(parameters[node], tensor, "parameter"))
+            tensors.append(_described(node.name, tensor, "gradient", gradient_of=parameters[node]))
+        else:
+            tensors.append(_described(node.name, tensor))
+        nodes.append({"name": node.name, "op": f"fx.{node.target}", "phase": "backward", "outputs": [node.name],
+                      "inputs": list(dict.fromkeys(one.name for one in node.all_input_nodes)),
+                      "duration_us": _duration_us(node, rates)})
+    return json.dumps({"name": "backward", "tensors": tensors, "nodes": nodes})
+
+
+class Inserter:
+    """Puts collectives into the backward graphs of one group's models."""
+
+    def __init__(self, group: Any, options: Options) -> None:
+        self.group, self.options = group, options
+        self.tell = stderr_teller(group)
+        self.cost: Any = None
+        self.rates: List[float] = []
+        self.insertions: List[Any] = []  # what was done, graph by graph
+
+    def _measure(self, most_bytes: int) -> None:
+        """Once. A collective: all ranks compile the same graphs, in one order."""
+        if self.cost is None:
+            self.cost = measure_cost(AnyWay(self.group), most_bytes)
+            self.rates = [-rate for rate in most_of_all([-rate for rate in _own_rates()], self.group)]
+
+    def insert(self, module: fx.GraphModule, is_parameter: Sequence[bool]) -> fx.GraphModule:
+        """Into the graph of a backward pass, whose outputs are the gradients of its inputs in order."""
+        output = next(node for node in module.graph.nodes if node.op == "output")
+        results = list(output.args[0])
+        if len(results) != len(is_parameter):
+            raise AllReduceInsertError("output", f"backward gives {len(results)} gradients of {len(is_parameter)} inputs",
+                                       "use GEDistributedOptimizer, which needs no graph")
+        gradients: Dict[fx.Node, str] = {}
+        for place, (result, wanted) in enumerate(zip(results, is_parameter)):
+            if wanted and isinstance(result, fx.Node) and result not in gradients:
+                gradients[result] = f"parameter {place}"
+        if not gradients:
+            return module
+        for node in gradients:
+            tensor = _tensor_of(node)
+            if node.op == "placeholder" or tensor is None or tensor.dtype not in TYPES:
+                raise AllReduceInsertError(f"node {node.name}", "this gradient cannot be reduced where it stands",
+                                           "use GEDistributedOptimizer, which needs no graph")
+        self._measure(sum(int(_tensor_of(node).numel()) * 4 for node in gradients))  # type: ignore[union-attr]
+        graph = _cohort.parse_graph(graph_of(module.graph, gradients, self.rates), "backward")
+        limits = _cohort.Limits(self.options.bucket_bytes, self.options.min_tensor_size, self.options.max_group_size)
+        made = _cohort.insert_all_reduce(graph, self.options.allreduce_strategy, self.cost, limits)
+        self.insertions.append(made)
+        for decision in made.decisions:
+            self.tell(decision)
+        self._take_over(module, json.loads(made.graph.to_json()), output)
+        return module
+
+    def _take_over(self, module: fx.GraphModule, inserted: Dict[str, Any], output: fx.Node) -> None:
+        """The collectives of the graph that came back become nodes behind those that they stand behind."""
+        by_name = {node.name: node for node in module.graph.nodes}
+        behind = next(node for node in reversed(module.graph.nodes) if node.op in ("placeholder", "get_attr"))
+        reduced: Dict[fx.Node, fx.Node] = {}
+        functional = torch.ops._c10d_functional
+        for node in inserted["nodes"]:
+            if node.get("kind") != "collective":
+                behind = by_name[node["name"]]
+                continue
+            inputs = [by_name[name] for name in node["inputs"]]
+            with module.graph.inserting_after(behind):
+                behind = module.graph.call_function(functional.all_reduce_coalesced.default,
+                                                    (inputs, "avg", self.group.group_name))
+            behind.meta["val"] = [_tensor_of(one) for one in inputs]
+            with module.graph.inserting_before(output):
+                for place, one in enumerate(inputs):
+                    part = module.graph.call_function(operator.getitem, (behind, place))
+                    reduced[one] = module.graph.call_function(functional.wait_tensor.default, (part,))
+                    part.meta["val"] = reduced[one].meta["val"] = _tensor_of(one)
+        output.args = (fx.node.map_arg(output.args[0], lambda one: reduced.get(one, one)),)
+        module.graph.lint()
+        module.recompile()
+
+
+_inserters: Dict[Any, Inserter] = {}
+
+
+def _options_of(given: Dict[str, Any]) -> Tuple[Any, str, Options]:
+    if not (dist.is_available() and dist.is_initialized()):
+        raise DistGraphBuildError("torch.compile", "there is no process group", "cohort.torch.init_process_group() comes first")
+    refuse_unknown(given, KEYS, "options.")
+    group = given.get("group") or dist.distributed_c10d._get_default_group()
+    executor = given.get("executor", EXECUTORS[0])
+    if executor not in EXECUTORS:
+        raise DistGraphBuildError("options.executor", f"{executor!r} is none", f"give one of {', '.join(EXECUTORS)}")
+    names = {"strategy": "allreduce_strategy"}
+    options = make_options({names.get(key, key): value for key, value in given.items() if key not in ("executor", "group")})
+    if options.allreduce_strategy == "hierarchical":
+        raise DistGraphBuildError("options.strategy", "hierarchical", "cohort chooses how an all_reduce goes; take another strategy")
+    return group, executor, options
+
+
+def inserter_of(group: Any, options: Options) -> Inserter:
+    """One for the graphs of a group that have the same options: costs are measured once."""
+    key = (group.group_name, options)
+    if key not in _inserters:
+        _inserters[key] = Inserter(group, options)
+    return _inserters[key]
+
+
+def cohort(module: fx.GraphModule, example_inputs: Sequence[Any], *, options: Optional[Dict[str, Any]] = None, **_: Any) -> Any:
+    """The backend: torch.compile calls it. Every rank compiles the same graphs in the same order."""
+    group, executor, made = _options_of(options or {})
+    inserter = inserter_of(group, made)
+    is_parameter = [isinstance(one, torch.nn.Parameter) for one in example_inputs]
+    if executor == "interpreter":
+        def backward(graph: fx.GraphModule, _: Sequence[Any]) -> Any:
+            return make_boxed_func(inserter.insert(graph, is_parameter).forward)
+
+        return aot_autograd(fw_compiler=lambda graph, _: make_boxed_func(graph.forward), bw_compiler=backward)(module, example_inputs)
+    from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+
+    def compile_inner(graph: fx.GraphModule, inputs: Sequence[Any], **keywords: Any) -> Any:
+        if keywords.get("is_backward"):
+            graph = inserter.insert(graph, is_parameter)
+        return compile_fx_inner(graph, inputs, **keywords)
+
+    return compile_fx(module, example_inputs, inner_compile=compile_inner)
+
+
+register_backend(cohort, name="cohort")

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which gradients travel together, from what is measured: the same on all ranks, made anew where it no longer fits."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import torch
+import torch.distributed as dist
+
+from .. import _cohort
+from .errors import DistGraphBuildError
+from .memory import Slot
+from .options import Options
+from .ways import AnyWay, measure_cost, most_of_all
+
+TYPES = {torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float32: "float32", torch.float64: "float64"}
+
+
+def graph_of(slots: Sequence[Slot], ready_us: Dict[str, float], forward_us: float, name: str) -> str:
+    """A step of training as JSON, in the form that docs/use/graph.md has: forward, a node for each gradient in the order in
+    which they are ready, and their updates."""
+    tensors: List[Dict[str, Any]] = [{"name": "loss", "role": "loss"}]
+    nodes: List[Dict[str, Any]] = [{"name": "forward", "op": "forward", "outputs": ["loss"], "duration_us": forward_us,
+                                    "inputs": [slot.name for slot in slots]}]
+    last_us = forward_us
+    for slot in sorted(slots, key=lambda slot: ready_us[slot.name]):
+        shape, kind = list(slot.parameter.shape), TYPES[slot.parameter.dtype]
+        gradient = f"{slot.name}.grad"
+        tensors += [{"name": slot.name, "type": kind, "shape": shape, "role": "parameter"},
+                    {"name": gradient, "type": kind, "shape": shape, "role": "gradient", "gradient_of": slot.name}]
+        nodes.append({"name": f"backward {slot.name}", "op": "backward", "phase": "backward", "inputs": ["loss"],
+                      "outputs": [gradient], "duration_us": max(0.0, ready_us[slot.name] - last_us)})
+        last_us = max(last_us, ready_us[slot.name])
+    for slot in slots:
+        nodes.append({"name": f"update {slot.name}", "op": "update", "phase": "update", "inputs": [slot.name, f"{slot.name}.grad"],
+                      "attributes": {"updates": slot.name}})
+    return json.dumps({"name": name, "tensors": tensors, "nodes": nodes})
+
+
+class Planning:
+    """First gradients are reduced after backward, so that ready times are those of compute alone. From these, the latest
+    rank's, and a measured cost a plan is made, and once more from the ready times beside communication, until it stays the
+    same, at most `most_rounds`. From then on predicted and measured ends are compared: where they differ on a rank for
+    `patience` steps, all begin anew. Every rank makes the same steps of it at the same time."""
+
+    def __init__(self, slots: Sequence[Slot], way: AnyWay, options: Options) -> None:
+        self.slots, self.way, self.options = list(slots), way, options
+        self.rule = options.replanning
+        self.bucket_bytes = options.bucket_bytes
+        self.cost = measure_cost(way, sum(slot.bytes for slot in slots))
+        self.plans = 0
+        self.decisions: List[str] = []
+        self.ready_us = {slot.name: float(place) for place, slot in enumerate(reversed(self.slots))}
+        self.forward_us = 0.0
+        self.rounds = 0
+        self.expected_us = 0.0
+        self.insertion = self._insert("synchronous")
+        self._compare(self.plan)
+        self.begin("profiling")
+
+    def begin(self, stage: str) -> None:
+        """A stage: profiling, refining or settled."""
+        self.stage = stage
+        self.steps = self.steps_beyond = 0
+        self.rounds = 0 if stage == "profiling" else self.rounds
+        self._samples: Dict[str, List[float]] = {slot.name: [] for slot in self.slots}
+        self._forwards: List[float] = []
+        self._ends: List[float] = []
+
+    @property
+    def plan(self) -> Any:
+        return self.insertion.plan
+
+    @property
+    def cuts(self) -> List[Tuple[int, int]]:
+        return [(bucket[0], bucket[1]) for bucket in self.plan.buckets]
+
+    @property
+    def items(self) -> List[Tuple[str, float, int, int]]:
+        """Of the plan, by the names of parameters."""
+        return [(name[:-len(".grad")], ready, size, offset) for name, ready, size, offset in self.plan.items]
+
+    @property
+    def is_pipelined(self) -> bool:
+        """Buckets are sent while backward runs."""
+        return self.stage != "profiling" and self.options.enable_pipeline and self.options.allreduce_strategy != "synchronous"
+
+    def _insert(self, strategy: str) -> Any:
+        text = graph_of(self.slots, self.ready_us, self.forward_us, "step")
+        graph = _cohort.parse_graph(text, "step")
+        limits = _cohort.Limits(self.bucket_bytes, self.options.min_tensor_size, self.options.max_group_size)
+        form = self.options.form if strategy == "hierarchical" else "flat"
+        made = _cohort.insert_all_reduce(graph, strategy, self.cost, limits, self.options.split_size, form,
+                                         {f"{name}.grad": us for name, us in self.ready_us.items()})
+        if self.options.memory.limit:
+            _cohort.check_memory(made.graph, self.options.memory.limit)
+        return made
+
+    def add(self, ready_us: Dict[str, float], forward_us: float, end_us: float) -> Optional[str]:
+        """A step that every rank made as always. What is to be done: "plan", "profile", or nothing."""
+        self.steps += 1
+        if self.stage == "settled":
+            self._compare_with_expected(end_us)
+            return None
+        if self.steps > self.rule.skipped_steps:
+            for name, us in ready_us.items():
+                self._samples[name].append(us)
+            self._forwards.append(forward_us)
+            self._ends.append(end_us)
+        return "plan" if self.steps >= self.rule.skipped_steps + self.rule.profile_steps else None
+
+    def _compare_with_expected(self, end_us: float) -> None:
+        """Steps in a row that are beyond the tolerance count, above it or below it: where they are now one and now the other,
+        no other plan would help."""
+        difference = end_us - self.expected_us
+        side = 0 if abs(difference) <= self.rule.tolerance * self.expected_us else 1 if difference > 0 else -1
+        self.steps_beyond = self.steps_beyond + side if side * self.steps_beyond >= 0 and side != 0 else side
+
+    @property
+    def wants_profile(self) -> bool:
+        """This rank's measurements are too far from what was predicted, for long."""
+        return self.stage == "settled" and abs(self.steps_beyond) >= self.rule.patience
+
+    def profile_again(self) -> None:
+        """A collective: costs may be others now, too."""
+        self.cost = measure_cost(self.way, sum(slot.bytes for slot in self.slots))
+        self.decisions.append(f"profile: measured and predicted ends differed by more than {self.rule.tolerance:.0%} for "
+                              f"{self.rule.patience} steps")
+        self.insertion = self._insert("synchronous")
+        self.begin("profiling")
+
+    def plan_anew(self) -> bool:
+        """From what was sampled; whether there is another plan. A collective."""
+        mine = [statistics.median(self._samples[slot.name]) for slot in self.slots]
+        shared = most_of_all([*mine, statistics.median(self._forwards), statistics.median(self._ends)], self.way.group)
+        self.ready_us = {slot.name: us for slot, us in zip(self.slots, shared)}
+        self.forward_us, end_us = shared[-2], shared[-1]
+        made = self._insert(self.options.allreduce_strategy)
+        self._compare(made.plan)
+        is_new = self.stage == "profiling" or made.plan.hash != self.plan.hash
+        if is_new and self.rounds < self.rule.most_rounds:
+            self.rounds += 1
+            self.plans += 1
+            self.insertion = made
+            self.decisions += made.decisions
+            self.begin("refining")
+            return True
+        if not is_new:
+            self.insertion = made
+        predicted = self.plan.finish_us
+        is_as_predicted = not is_new and abs(end_us - predicted) <= self.rule.tolerance * predicted
+        self.expected_us = predicted if is_as_predicted else end_us
+        self.begin("settled")
+        return False
+
+    def take_bucket_bytes(self, most: int) -> None:
+        """Another limit, the same on all ranks, and the plan within it."""
+        self.bucket_bytes = most
+        self.insertion = self._insert(self.options.allreduce_strategy)
+        self._compare(self.plan)
+        self.plans += 1
+        self.expected_us = self.plan.finish_us
+
+    def _compare(self, plan: Any) -> None:
+        """All ranks have this plan."""
+        mine = plan.hash & ((1 << 62) - 1)  # of signed elements
+        shared = torch.empty(self.way.size, dtype=torch.int64)
+        dist.all_gather_single(shared, torch.tensor([mine]), group=self.way.group)
+        for rank, other in enumerate(shared.tolist()):
+            if other != shared[0].item():
+                raise DistGraphBuildError("plan", f"rank {rank} has made {other:016x} and rank 0 {shared[0].item():016x}",
+                                          "give all ranks the same model, options and version of cohort")
+
+    def explain(self, measured: Optional[Tuple[float, float]]) -> str:
+        return str(_cohort.explain(self.plan, self.cost, measured))

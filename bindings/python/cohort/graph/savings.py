@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What needs less memory for time: activations that are computed again, or lie in files."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from typing import Any, Callable, List, Optional, Tuple
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from .errors import DistGraphBuildError
+from .options import MIB
+
+# Smaller ones are not worth a file.
+LEAST_OFFLOADED_BYTES = MIB // 4
+
+
+def layers_of(model: torch.nn.Module) -> List[Tuple[str, torch.nn.Module]]:
+    """The parts that follow each other in the model's outermost lists of modules."""
+    found: List[Tuple[str, torch.nn.Module]] = []
+    pending = [("", model)]
+    while pending:
+        name, module = pending.pop(0)
+        if isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
+            found += [(f"{name}.{key}".lstrip("."), child) for key, child in module.named_children()
+                      if any(True for _ in child.parameters())]
+        else:
+            pending += [(f"{name}.{key}".lstrip("."), child) for key, child in module.named_children()]
+    return found
+
+
+def _recomputed(forward: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*arguments: Any, **keywords: Any) -> Any:
+        if not torch.is_grad_enabled():
+            return forward(*arguments, **keywords)
+        return checkpoint(forward, *arguments, use_reentrant=False, **keywords)
+
+    return run
+
+
+def checkpoint_layers(model: torch.nn.Module) -> None:
+    """Activations inside of each layer are computed again in backward, instead of kept."""
+    layers = layers_of(model)
+    if not layers:
+        raise DistGraphBuildError("memory_config.gradient_checkpointing", "the model has no list of layers",
+                                  "put them into a ModuleList or Sequential, or use torch.utils.checkpoint in it")
+    for _, layer in layers:
+        layer.forward = _recomputed(layer.forward)  # type: ignore[method-assign]
+
+
+@dataclasses.dataclass
+class Offloaded:
+    """What went to files, in all."""
+
+    tensors: int = 0
+    bytes: int = 0
+
+
+class _File:
+    """An activation that lies in a file, as long as backward may want it."""
+
+    def __init__(self, tensor: torch.Tensor, folder: Optional[str]) -> None:
+        number, self.path = tempfile.mkstemp(prefix="cohort-activation-", dir=folder)
+        os.close(number)
+        self.shape, self.dtype = tensor.shape, tensor.dtype
+        self._mapped().copy_(tensor)
+
+    def _mapped(self) -> torch.Tensor:
+        count = self.shape.numel()
+        return torch.from_file(self.path, shared=True, size=count, dtype=self.dtype).view(self.shape)
+
+    def read(self) -> torch.Tensor:
+        return self._mapped().clone()
+
+    def __del__(self) -> None:
+        if os.path.exists(self.path):
+            os.unlink(self.path)
+
+
+def offload_activations(model: torch.nn.Module, folder: Optional[str]) -> Offloaded:
+    """Activations of forward lie in files until backward reads them, but for small ones, parameters and buffers."""
+    told = Offloaded()
+    kept = {tensor.untyped_storage().data_ptr() for tensor in (*model.parameters(), *model.buffers())}
+
+    def pack(tensor: torch.Tensor) -> Any:
+        size = tensor.numel() * tensor.element_size()
+        if size < LEAST_OFFLOADED_BYTES or tensor.untyped_storage().data_ptr() in kept or tensor.layout != torch.strided:
+            return tensor
+        told.tensors += 1
+        told.bytes += size
+        return _File(tensor.detach(), folder)
+
+    def unpack(packed: Any) -> torch.Tensor:
+        return packed.read() if isinstance(packed, _File) else packed
+
+    forward = model.forward
+
+    def run(*arguments: Any, **keywords: Any) -> Any:
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            return forward(*arguments, **keywords)
+
+    model.forward = run  # type: ignore[method-assign]
+    return told

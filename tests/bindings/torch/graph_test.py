@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients that are averaged while backward runs give the same as DistributedDataParallel's."""
+
+import os
+import pathlib
+import sys
+import tempfile
+import time
+import unittest
+from datetime import timedelta
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
+os.environ["COHORT_DETERMINISM"] = "D3"
+os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # no processes of its own in each rank
+
+import forked
+import torch
+import torch.distributed as dist
+from support import run_parts
+
+import cohort.torch  # noqa: F401: registers the backend
+import ge_graph_optimizer
+import graph_compile_ranks
+import graph_option_ranks
+import graph_ranks
+import graph_training
+from cohort.graph import DistGraphBuildError, DynamicBucketScheduler, GEDistributedOptimizer, GraphError, PerformanceMonitor
+from cohort.graph.options import keywords_of_file, make_options
+
+
+def parts_of(*modules):
+    return {name: part for module in modules for name, part in vars(module).items() if name.startswith("part_")}
+
+
+PARTS = parts_of(graph_ranks, graph_option_ranks)
+COMPILED = parts_of(graph_compile_ranks)
+
+
+def join(rank, size, store, seconds=60):
+    torch.set_num_threads(1)
+    dist.init_process_group("cohort", store=dist.FileStore(store, size), rank=rank, world_size=size,
+                            timeout=timedelta(seconds=seconds))
+    for module in (graph_ranks, graph_option_ranks, graph_compile_ranks):
+        module.RANK, module.SIZE = rank, size
+
+
+def run(rank, size, store, parts):
+    """These, in this process."""
+    join(rank, size, store)
+    for name, part in parts.items():
+        began = time.monotonic()
+        run_parts(type("One", (), {name: staticmethod(part)}))
+        if rank == 0 and os.environ.get("COHORT_TEST_TIMES"):
+            print(f"{name} {time.monotonic() - began:.2f} s", flush=True)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def die_amid_backward(rank, size, store, folder):
+    """The last rank ends while the others wait for its gradients; what they are told goes into files."""
+    join(rank, size, store)
+    model = graph_training.network()
+    optimizer = GEDistributedOptimizer(model=model, optimizer=graph_training.sgd(model), replanning=graph_training.SOON,
+                                       max_group_size=1)
+    graph_training.train(model, optimizer, 8)
+    if rank == size - 1:
+        model[2].weight.register_hook(lambda gradient: os._exit(0))
+    try:
+        graph_training.train(model, optimizer, 1)
+    except RuntimeError as failure:
+        with open(os.path.join(folder, f"rank-{rank}"), "w", encoding="utf-8") as file:
+            file.write(str(failure))
+    os._exit(0)
+
+
+def on_two_hosts(rank, size, store):
+    """Ranks 0 and 1 share a host, and 2 and 3."""
+    os.environ["COHORT_HOST_ID"] = f"host-{rank // 2}"
+    name = "part_every_strategy_gives_the_losses_of_ddp"
+    run(rank, size, store, {name: PARTS[name]})
+
+
+class Graph(unittest.TestCase):
+    def test_on_two_ranks(self):
+        forked.check_ranks(self, 2, run, PARTS)
+
+    def test_on_four_ranks(self):
+        names = ("part_every_strategy_gives_the_losses_of_ddp", "part_control_flow_and_ranks_of_different_speed",
+                 "part_compression_sends_less_and_learns_the_same", "part_uneven_inputs_join",
+                 "part_a_plan_that_does_not_fit_is_made_anew")
+        forked.check_ranks(self, 4, run, {name: PARTS[name] for name in names})
+
+    def test_compiled_graphs(self):
+        forked.check_ranks(self, 2, run, COMPILED)
+
+    def test_on_two_hosts(self):
+        forked.check_ranks(self, 4, on_two_hosts)
+
+    def test_a_rank_that_dies_amid_backward_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            forked.check_ranks(self, 3, die_amid_backward, folder)
+            for rank in range(2):
+                text = pathlib.Path(folder, f"rank-{rank}").read_text(encoding="utf-8")
+                self.assertIn("rank 2", text)
+
+
+class Options(unittest.TestCase):
+    def refuses(self, words, call):
+        with self.assertRaises(GraphError) as caught:
+            call()
+        self.assertEqual(caught.exception.code, "GE_DIST_GRAPH_BUILD_ERROR")
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+
+    def test_names_of_the_seed(self):
+        for name in ("GEDistributedOptimizer", "PerformanceMonitor", "DynamicBucketScheduler", "GE_DIST_GRAPH_BUILD_ERROR",
+                     "GE_ALLREDUCE_INSERT_FAILED", "GE_MEMORY_OVERFLOW"):
+            self.assertTrue(hasattr(ge_graph_optimizer, name), name)
+        ge_graph_optimizer.GEDistributedOptimizer(allreduce_strategy="hierarchical", bucket_cap_mb=50, enable_compression=True)
+        ge_graph_optimizer.GEDistributedOptimizer(gradient_sync_method="partial_sync", sync_frequency=4, gradient_clipping=1.0)
+        ge_graph_optimizer.GEDistributedOptimizer(allreduce_strategy="smart_overlap", bucket_size=25)
+
+    def test_unknown_options_are_refused_with_the_nearest(self):
+        self.refuses(["alreduce_strategy", "'allreduce_strategy'"], lambda: GEDistributedOptimizer(alreduce_strategy="x"))
+        self.refuses(["smart_overlap"], lambda: GEDistributedOptimizer(allreduce_strategy="smart_overlapp"))
+        self.refuses(["memory_config.bufer_size", "'buffer_size'"], lambda: GEDistributedOptimizer(memory_config={"bufer_size": 1}))
+        self.refuses(["enable_compression.knd", "'kind'"], lambda: GEDistributedOptimizer(enable_compression={"knd": "int8"}))
+        self.refuses(["distributed.allreduce_insertion.stratgy", "'strategy'"],
+                     lambda: keywords_of_file({"distributed": {"allreduce_insertion": {"stratgy": "x"}}}))
+        self.refuses(["performence", "'performance'"], lambda: keywords_of_file({"performence": {}}))
+        self.refuses(["distributed", "mapping"], lambda: keywords_of_file({"distributed": 3}))
+        self.refuses(["no_such_file"], lambda: keywords_of_file("no_such_file.yaml"))
+
+    def test_values_that_make_no_sense_are_refused(self):
+        for given in ({"bucket_size": -1}, {"bucket_size": 5, "bucket_cap_mb": 6}, {"min_tensor_size": "1XB"},
+                      {"max_group_size": -1}, {"enable_pipeline": "yes"}, {"precision_mode": "fp8"}, {"gradient_clipping": 0},
+                      {"sync_frequency": 4}, {"gradient_accumulation_steps": 0}, {"enable_compression": "zip"},
+                      {"gradient_sync_method": "no_sync"}, {"memory_config": {"limit": "much"}}):
+            self.refuses([next(iter(given)).partition(".")[0].split("_")[0]], lambda given=given: make_options(given))
+
+    def test_sizes(self):
+        self.assertEqual(make_options({"min_tensor_size": "1MB"}).min_tensor_size, 1 << 20)
+        self.assertEqual(make_options({"min_tensor_size": "512 KiB"}).min_tensor_size, 1 << 19)
+        self.assertEqual(make_options({"bucket_cap_mb": 50}).bucket_bytes, 50 << 20)
+        self.assertEqual(make_options({"bucket_size": 25, "bucket_cap_mb": 25}).bucket_bytes, 25 << 20)
+        self.assertEqual(make_options({}).bucket_bytes, 0)
+
+    def test_every_key_of_the_file_is_a_keyword(self):
+        given = {
+            "distributed": {
+                "allreduce_insertion": {"strategy": "synchronous", "min_tensor_size": 5, "max_group_size": 3,
+                                        "enable_pipeline": False, "bucket_size": 2, "split_size": 100, "form": "leader",
+                                        "compression": "bf16"},
+                "gradient_sync": {"method": "full_sync", "frequency": 1, "clipping": 2.0}},
+            "performance": {
+                "memory_optimization": {"enable_memory_reuse": False, "gradient_accumulation_steps": 2,
+                                        "gradient_checkpointing": True, "activation_offloading": True, "buffer_size": "dynamic",
+                                        "limit": "1GB", "offload_dir": "/tmp"},
+                "computation_optimization": {"kernel_fusion": True, "precision_mode": "bf16"}}}
+        options, usual = make_options(keywords_of_file(given)), make_options({})
+        for name in ("allreduce_strategy", "min_tensor_size", "max_group_size", "enable_pipeline", "bucket_bytes", "split_size",
+                     "form", "enable_compression", "gradient_clipping", "enable_memory_reuse", "gradient_accumulation_steps",
+                     "memory", "kernel_fusion", "precision_mode"):
+            self.assertNotEqual(getattr(options, name), getattr(usual, name), name)
+
+    def test_without_a_process_group_it_says_so(self):
+        self.refuses(["init_process_group"], lambda: GEDistributedOptimizer(model=torch.nn.Linear(2, 2)))
+        self.refuses(["model"], lambda: PerformanceMonitor().profile_step(None))
+
+    def test_bucket_sizes_follow_the_rule_of_the_seed(self):
+        scheduler = DynamicBucketScheduler(target_throughput=100.0, bucket_size=25, rule="seed")
+        self.assertEqual([scheduler.adjust_bucket_size(rate) for rate in (79, 79, 81)], [12, 6, 12])
+        self.refuses(["rule", "steady"], lambda: DynamicBucketScheduler(100.0, rule="other"))
+
+
+if __name__ == "__main__":
+    unittest.main()
