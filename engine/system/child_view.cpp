@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <mutex>
+#include <utility>
 
 namespace cohort {
 
@@ -19,6 +20,7 @@ class ChildViews {
 
   void add(ChildView& view) noexcept {
     const std::lock_guard lock(mutex_);
+    if (!is_told_of_children_) ::madvise(view.data_, view.bytes_, MADV_DONTFORK);
     view.next_ = first_;
     if (first_ != nullptr) first_->previous_ = &view;
     first_ = &view;
@@ -31,13 +33,14 @@ class ChildViews {
   }
 
  private:
-  ChildViews() noexcept {
-    ::pthread_atfork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); }, [] { all().map(); });
-  }
+  ChildViews() noexcept
+      : is_told_of_children_(::pthread_atfork([] { all().mutex_.lock(); }, [] { all().mutex_.unlock(); },
+                                              [] { all().map(); }) == 0) {}
 
   /// In the child, whose one thread is the one that has forked.
   void map() noexcept {
-    for (const ChildView* view = first_; view != nullptr; view = view->next_) {
+    for (ChildView* view = first_; view != nullptr; view = view->next_) {
+      if (std::exchange(view->is_private_, true)) continue;
       void* const at = ::mmap(view->data_, view->bytes_, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, view->descriptor_, 0);
       if (at == MAP_FAILED) ::munmap(view->data_, view->bytes_);
@@ -45,6 +48,7 @@ class ChildViews {
     mutex_.unlock();
   }
 
+  const bool is_told_of_children_;
   std::mutex mutex_;
   ChildView* first_ = nullptr;
 };

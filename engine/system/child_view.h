@@ -11,6 +11,7 @@ namespace cohort {
 /// it writes is its own. What the parent and its peers write later it sees in pages that it has not written.
 ///
 /// Where the kernel has no memory for that, the child has nothing mapped there. exec and vfork are no matter.
+/// A child of the child has a copy of its parent's view.
 /// Threads: any. Lifetime: at most the mapping's, with its descriptor open.
 class ChildView : Immovable {
  public:
@@ -25,6 +26,7 @@ class ChildView : Immovable {
   std::byte* const data_;
   const std::size_t bytes_;
   const int descriptor_;
+  bool is_private_ = false;  ///< in a child: it was its parent's
   ChildView* next_ = nullptr;
   ChildView* previous_ = nullptr;
 };

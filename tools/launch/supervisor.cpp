@@ -18,9 +18,7 @@ Supervisor::Supervisor(Engine& engine, JobOutput& output)
     : engine_(engine),
       output_(output),
       scratch_(kScratchBytes),
-      signals_(engine, {ProcessSignal::interrupt, ProcessSignal::terminate, ProcessSignal::hang_up}) {
-  output_.when_reader_is_gone([this] { wake(); });
-}
+      signals_(engine, {ProcessSignal::interrupt, ProcessSignal::terminate, ProcessSignal::hang_up}) {}
 
 Task<> Supervisor::run_until_over(std::optional<Duration> timeout, const std::function<void()>& begin) {
   CancelScope* around = co_await current_scope();
@@ -28,6 +26,7 @@ Task<> Supervisor::run_until_over(std::optional<Duration> timeout, const std::fu
   listening_.emplace(&tasks_->cancel_scope());
   writing_.emplace(&tasks_->cancel_scope());
   timeout_ = timeout;
+  output_.when_reader_is_gone([this] { wake(); });
   if (timeout_) plan_.time_out = after(engine_.now(), *timeout_);
   begin();
   tasks_->spawn(watch_signals());

@@ -86,7 +86,11 @@ TEST(SharedMemory, forked_child_reads_what_is_there_and_writes_for_itself) {
     const int read = std::to_integer<int>(part.data()[1]);
     part.data()[1] = std::byte{9};
     gone.data()[0] = std::byte{9};
-    ::_exit(read);
+    const pid_t grandchild = ::fork();
+    if (grandchild == 0) ::_exit(std::to_integer<int>(part.data()[1]));
+    int status = 0;
+    ::waitpid(grandchild, &status, 0);
+    ::_exit(WIFEXITED(status) && WEXITSTATUS(status) == 9 ? read : 1);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
