@@ -35,7 +35,8 @@ struct CommunicatorOptions {
   std::vector<AnyAlgorithm> algorithms;  ///< of the program's own, beside the library's; on all ranks
   std::size_t buffer_bytes = 0;          ///< of each CCL buffer; 0: COHORT_BUFFSIZE, or 4 MiB
   std::size_t heap_bytes = 0;            ///< address space for allocate(); 0: COHORT_HEAPSIZE, or 4 GiB
-  /// Of the CCL buffers of all groups together; 0: COHORT_GROUP_BUFFSIZE, or 16 times those of this one.
+  /// Of the CCL buffers of all groups together, beyond which groups have the least; 0: COHORT_GROUP_BUFFSIZE,
+  /// or 16 times those of this one.
   std::size_t group_buffer_bytes = 0;
   /// From which size on the kernel copies straight between private buffers: 0: measured; kNeverPull: never.
   std::size_t pull_from_bytes = 0;

@@ -18,7 +18,7 @@
 namespace cohort {
 namespace {
 
-/// Of what is left: some groups of full size, then smaller ones rather than none.
+/// Of what is left: some groups of full size, then smaller ones.
 constexpr std::size_t kShareOfBudget = 4;
 
 }  // namespace
@@ -149,27 +149,33 @@ GroupNumber GroupTable::next_number() noexcept {
   return last_number_;
 }
 
-/// Buffers that two groups took in turns would be waited for, in one order here and in another one there:
-/// so each has its own, and what is limited is all of them together.
+/// Buffers that two groups took in turns would be waited for, in one order here and in another one there: so
+/// each has its own. The budget bounds what is beyond the least, which no group goes without: with that any
+/// message is right, in more pieces.
 void GroupTable::reserve(Group& group, std::size_t buffer_bytes) {
   const auto ranks = static_cast<Rank>(group.members_.size());
   const std::size_t share = budget_left_ / kShareOfBudget / kBufferGrain * kBufferGrain;
-  const std::size_t bytes = std::min(buffer_bytes, std::max(share, least_buffer_bytes(ranks)));
-  if (2 * bytes > budget_left_)
-    throw Error(
-        ErrorKind::ResourceLimit,
-        fmt::format("group '{}' cannot be made: {} of the {} bytes of its buffers are left on {}; close "
-                    "groups that are not needed, or set COHORT_GROUP_BUFFSIZE higher",
-                    group.name, budget_left_, 2 * bytes, membership_.self().describe()))
-        .with_culprit(membership_.rank);
+  const std::size_t least = least_buffer_bytes(ranks);
+  std::size_t bytes = std::min(buffer_bytes, std::max(share, least));
   if (heap_ != nullptr) {
-    const host::Layout layout = host::Layout::of_group(ranks, bytes);
-    group.place.regions[group.rank] = heap_->reserve(layout.size_bytes());
+    std::optional<std::size_t> region = reserve_region(ranks, bytes, bytes > least);
+    if (!region) region = reserve_region(ranks, bytes = least, false);
+    group.place.regions[group.rank] = *region;
     group.has_region_ = true;
   }
   group.members_[group.rank].buffer_bytes = bytes;
-  group.budgeted_bytes_ = 2 * bytes;
+  group.budgeted_bytes_ = std::min(2 * bytes, budget_left_);
   budget_left_ -= group.budgeted_bytes_;
+}
+
+/// Nothing, where there is no room and the caller knows what to do: else throws ResourceLimit.
+std::optional<std::size_t> GroupTable::reserve_region(Rank ranks, std::size_t buffer_bytes, bool may_fail) {
+  try {
+    return heap_->reserve(host::Layout::of_group(ranks, buffer_bytes).size_bytes());
+  } catch (const Error& error) {
+    if (!may_fail || error.kind() != ErrorKind::ResourceLimit) throw;
+  }
+  return std::nullopt;
 }
 
 Task<> GroupTable::reserve_soon(Group& group, std::size_t buffer_bytes) {
@@ -229,6 +235,13 @@ void GroupTable::settle_buffers(Group& group) noexcept {
   std::uint64_t least = group.members_[group.rank].buffer_bytes;
   for (const Group::Member& member : group.members_) least = std::min(least, member.buffer_bytes);
   group.buffer_bytes = std::max(least / kBufferGrain * kBufferGrain, kBufferGrain);
+  const auto ranks = static_cast<Rank>(group.members_.size());
+  try {  // others have less room: what is behind their buffers nobody will use
+    if (group.has_region_)
+      heap_->shorten(group.place.regions[group.rank],
+                     host::Layout::of_group(ranks, group.buffer_bytes).size_bytes());
+  } catch (const std::bad_alloc&) {  // then it is only address space that is lost
+  }
   const std::size_t used = std::min(group.budgeted_bytes_, 2 * group.buffer_bytes);
   budget_left_ += std::exchange(group.budgeted_bytes_, used) - used;
 }

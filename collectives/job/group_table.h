@@ -103,8 +103,8 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
     }
   };
 
-  /// `budget_bytes`: what the CCL buffers of all groups may take together. `heap`: where regions come from;
-  /// null: no peer maps this rank's memory.
+  /// `budget_bytes`: what the CCL buffers of all groups take together, but for the least of each. `heap`:
+  /// where regions come from; null: no peer maps this rank's memory.
   GroupTable(Engine& engine, ControlPlane& control, const Membership& membership, SharedHeap* heap,
              std::size_t budget_bytes);
 
@@ -150,6 +150,8 @@ class GroupTable final : public ControlPlane::GroupHandler, Immovable {
   Group& begin(const Plan& plan);
   [[nodiscard]] GroupNumber next_number() noexcept;
   void reserve(Group& group, std::size_t buffer_bytes);
+  [[nodiscard]] std::optional<std::size_t> reserve_region(Rank ranks, std::size_t buffer_bytes,
+                                                          bool may_fail);
   /// The same after what others are about to leave has become free, if that helps.
   Task<> reserve_soon(Group& group, std::size_t buffer_bytes);
   void invite(Group& group) noexcept;

@@ -75,6 +75,16 @@ std::size_t SharedHeap::reserve(std::size_t bytes) {
   return offset;
 }
 
+void SharedHeap::shorten(std::size_t offset, std::size_t bytes) {
+  const auto found = used_.find(offset);
+  COHORT_ASSERT(found != used_.end(), "nothing is reserved at {}", offset);
+  const std::size_t kept = round_up(bytes, memory_map::page_bytes());
+  if (kept >= found->second) return;
+  const Range rest = used_.emplace(offset + kept, found->second - kept).first;
+  found->second = kept;
+  free(rest);
+}
+
 void SharedHeap::give_back(std::size_t offset) noexcept {
   const auto found = used_.find(offset);
   COHORT_ASSERT(found != used_.end(), "nothing is reserved at {}", offset);

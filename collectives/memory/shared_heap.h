@@ -31,6 +31,8 @@ class SharedHeap {
   /// Address space at the other end of the range, whole pages, zero; no page is committed. Its offset in the
   /// segment. Throws ResourceLimit.
   [[nodiscard]] std::size_t reserve(std::size_t bytes);
+  /// Gives back what of a reservation is behind so many bytes, of which no page was ever used.
+  void shorten(std::size_t offset, std::size_t bytes);
   /// Gives the pages of a reservation back as well.
   void give_back(std::size_t offset) noexcept;
 

@@ -183,32 +183,6 @@ TEST(GroupTable, regions_and_numbers_serve_again_when_everybody_has_left) {
   run_ranks_in_world(3, body, std::move(options));
 }
 
-TEST(GroupTable, buffers_of_all_groups_stay_within_their_budget) {
-  CommunicatorOptions options;
-  options.group_buffer_bytes = std::size_t{1} << 20;
-  auto body = [](Communicator& comm) -> Task<> {
-    std::vector<Communicator> groups;
-    std::optional<Error> error;
-    while (!error && groups.size() < 100) {
-      try {
-        Communicator group = co_await comm.group(ranks_of(0, 1), fmt::format("g{}", groups.size()));
-        groups.push_back(std::move(group));
-      } catch (const Error& refusal) {
-        error = refusal;
-      }
-    }
-    EXPECT_EQ(groups.size(), 4U) << "each takes half of what is left, and at least 128 KiB";
-    EXPECT_EQ(kind_of(error), "ResourceLimit");
-    EXPECT_THAT(error->what(), HasSubstr("COHORT_GROUP_BUFFSIZE"));
-    for (Communicator& group : groups) co_await use_all(group, 100'000);
-    for (Communicator& group : groups) co_await group.close();
-    co_await comm.barrier();
-    Communicator group = co_await comm.group(ranks_of(0, 1), "afterwards");
-    co_await use_all(group, 1);
-  };
-  run_ranks_in_world(2, body, std::move(options));
-}
-
 TEST(GroupTable, a_rank_without_memory_for_its_part_is_named_by_all_and_none_makes_the_group) {
   CommunicatorOptions options;
   options.heap_bytes = std::size_t{32} << 20;

@@ -64,6 +64,17 @@ TEST_P(SharedHeapTest, released_memory_is_used_again_as_one_piece) {
   EXPECT_EQ(heap_.allocate(12 * kMiB), first);
 }
 
+TEST_P(SharedHeapTest, what_a_reservation_is_shortened_by_is_free) {
+  const std::size_t first = heap_.reserve(12 * kMiB);
+  heap_.shorten(first, 5 * kMiB);
+  const std::size_t second = heap_.reserve(7 * kMiB);
+  EXPECT_EQ(second, first + 5 * kMiB);
+  heap_.shorten(second, 8 * kMiB);  // it is no longer than that
+  heap_.give_back(first);
+  heap_.give_back(second);
+  EXPECT_EQ(heap_.reserve(16 * kMiB), kHeapAt);
+}
+
 TEST_P(SharedHeapTest, exhaustion_names_size_and_remedy) {
   (void)heap_.allocate(12 * kMiB);
   try {
