@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes of functions.txt what programs of MPI link to: generate.py FUNCTIONS FOLDER leaves calls.h and entries.cpp there."""
+"""Makes of functions.txt what programs of MPI link to: generate.py FUNCTIONS FOLDER leaves calls.h and entries.cpp there.
+
+With --trampoline INTERFACE it is trampoline.cpp instead, what MPItrampoline asks a library for.
+"""
 
 import argparse
 import pathlib
@@ -130,13 +133,99 @@ def entries_of(functions, missing):
     return text
 
 
+HANDLE = re.compile(r"MPI_(Comm|Datatype|Errhandler|Group|Info|Message|Op|Request|Win)")
+HANDED = {"status": "StatusOut {0}_({0});", "requests": "HandlesOut {0}_(count, {0});", "statuses": "StatusesOut {0}_(count, {0});"}
+
+
+def trampolined(function):
+    """The entry of MPItrampoline, or why there is none."""
+    types, made, given, before = [], [], [], []
+    name = function.name
+    more = [("MPI_Status*", "status")] if "s" in function.forms else []
+    parameters = [(outer(kind, False), of) for kind, of in function.parameters] + more
+    for kind, of in parameters:
+        is_array_of_handles = kind.startswith("const MPI_Datatype")
+        if "_function*" in kind or (is_array_of_handles and "count" not in function.names):
+            return None
+        made.append(kind)
+        if HANDLE.fullmatch(kind):
+            types.append(("Handle", of))
+            given.append(f"static_cast<int>({of})")
+        elif is_array_of_handles:
+            types.append(("const Handle*", of))
+            before.append(f"HandlesIn {of}_(count, {of});")
+            given.append(f"{of}_")
+        elif kind == "const MPI_Status*":
+            types.append(("const Status*", of))
+            given.append(f"&{of}->own")
+        elif of in HANDED and kind.startswith("MPI_"):
+            types.append(("Handle*" if of == "requests" else "Status*", of))
+            before.append(HANDED[of].format(of))
+            given.append(f"{of}_")
+        elif HANDLE.fullmatch(kind.rstrip("*")):
+            types.append(("Handle*", of))
+            before.append(f"HandleOut {of}_({of});")
+            given.append(f"{of}_")
+        else:
+            types.append((kind, of))
+            given.append(of)
+    declared = f'extern "C" int MPI_{name}({", ".join(kind for kind in made)});\n'
+    listed = ", ".join(declare(kind, of) for kind, of in types)
+    lines = [*before, f"return MPI_{name}({', '.join(given)});"]
+    return declared + f"COHORT_MPI_ENTRY int MPIABI_{name}({listed}) {{\n  " + "\n  ".join(lines) + "\n}\n"
+
+
+def variants(function):
+    """Those of ints: as functions of their own, with all of their parameters."""
+    if function.forms[0] in "fr" or function.is_duplication():
+        yield function
+        return
+    if "b" in function.forms:
+        yield function
+    request = ", MPI_Request* request"
+    parameters = ", ".join(f"{kind} {of}" for kind, of in function.parameters)
+    yield Function("f", "I" + function.name[0].lower() + function.name[1:], parameters + request)
+    if function.name in ("Send", "Ssend", "Rsend", "Bsend", "Recv"):
+        yield Function("f", function.name + "_init", parameters + request)
+
+
+def trampoline_of(functions, missing, interface):
+    text = HEADER + "#include <cohort/bindings/mpi/trampoline/trampoline.h>\n\nusing namespace cohort::mpi::trampoline;\n\n"
+    for line in interface.read_text().splitlines():
+        if line.startswith("- "):
+            reason, names = line[2:].split(": ")
+            missing += [(name, reason) for name in names.split()]
+        elif not line.startswith("#"):
+            for constant in line.split():
+                name, value = constant.split("=")
+                text += f"COHORT_MPI_ENTRY const long MPIABI_{name} = {value};\n"
+    for function in functions:
+        for variant in variants(function):
+            if variant.is_duplication():
+                variant = Function("f", variant.name.replace("dup", "idup"),
+                                   ", ".join(f"{kind} {of}" for kind, of in variant.parameters) + ", MPI_Request* request")
+            entry = trampolined(variant)
+            if entry is None:
+                missing.append((variant.name, "functions of the program's, or lists of types, behind MPItrampoline"))
+            else:
+                text += entry
+    for name, reason in missing:
+        text += f'COHORT_MPI_ENTRY int MPIABI_{name}() {{ return refuse_missing("MPI_{name}", "{reason}"); }}\n'
+    return text
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("functions", type=pathlib.Path)
     parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--trampoline", type=pathlib.Path, metavar="INTERFACE")
     arguments = parser.parse_args()
     functions, missing = read(arguments.functions)
     arguments.folder.mkdir(parents=True, exist_ok=True)
+    if arguments.trampoline:
+        text = trampoline_of(functions, missing, arguments.trampoline)
+        (arguments.folder / "trampoline.cpp").write_text(text)
+        return
     (arguments.folder / "calls.h").write_text(calls_of(functions))
     (arguments.folder / "entries.cpp").write_text(entries_of(functions, missing))
 

@@ -2,6 +2,7 @@
 // From MPI_Init to MPI_Finalize.
 #include <cohort/bindings/mpi/comm.h>
 #include <cohort/bindings/mpi/text.h>
+#include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/variables.h>
 #include <cohort_mpi/calls.h>
 
@@ -18,6 +19,15 @@ namespace cohort::mpi {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
+
+/// Programs that set no handler of their own get this one.
+MPI_Errhandler first_errhandler() {
+  const std::string how = environment::text("COHORT_MPI_ERRORS").value_or("fatal");
+  if (how == "return") return abi::kErrorsReturn;
+  if (how != "fatal")
+    fail(abi::kErrArg, fmt::format("COHORT_MPI_ERRORS is '{}'; it is fatal or return", how));
+  return abi::kErrorsAreFatal;
+}
 
 }  // namespace
 
@@ -38,6 +48,7 @@ void Process::start() {
   auto self = std::make_shared<Comm>();
   self->shared = world->shared->group({world->shared->rank()}, "self");
   self->name = "MPI_COMM_SELF";
+  world->errhandler = self->errhandler = first_errhandler();
   world_ = std::move(world);
   self_ = std::move(self);
 }

@@ -16,6 +16,11 @@ int refuse_missing(const char* function, const char* reason) noexcept {
 
 }  // namespace cohort::mpi
 
+/// For libmpiwrapper.so, whose functions are named as MPI's are.
+COHORT_MPI_ENTRY int cohort_mpi_refuse_missing(const char* function, const char* reason) {
+  return cohort::mpi::refuse_missing(function, reason);
+}
+
 using Clock = std::chrono::steady_clock;
 
 COHORT_MPI_ENTRY double MPI_Wtime() {

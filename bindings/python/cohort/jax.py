@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JAX's collectives between CPU processes on cohort: `import cohort.jax` before the first use of jax, and nothing else.
+
+jax reaches them as an MPI (jax_cpu_collectives_implementation=mpi), by cohort's libmpiwrapper.so. Under `cohort run`
+jax.distributed.initialize() needs no arguments. docs/use/jax.md has what JAX allows on CPUs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pathlib
+import sys
+from typing import Optional
+
+_LIBRARY = "libmpiwrapper.so"
+# Of a wheel and of a build, and of an installation in lib/python3/dist-packages.
+_PLACES = ("mpi", "../../../cohort/mpi", "../../../../lib/cohort/mpi")
+# Below the ports that the kernel gives to whoever asks for any.
+_FIRST_PORT, _PORTS = 20000, 12000
+
+
+def library() -> pathlib.Path:
+    """Where libmpiwrapper.so is. Throws FileNotFoundError where the package came without it."""
+    here = pathlib.Path(__file__).parent
+    for place in _PLACES:
+        path = (here / place / _LIBRARY).resolve()
+        if path.exists():
+            return path
+    raise FileNotFoundError(f"there is no {_LIBRARY} in {here / _PLACES[0]}: this package came without it; build cohort "
+                            "with -DCOHORT_BUILD_MPI=ON, or install the component mpi")
+
+
+def coordinator() -> str:
+    """HOST:PORT that all ranks of this job name alike: of rank 0's host, and a port that the job's address gives, unless
+    JAX_COORDINATOR_PORT does."""
+    address = os.environ["COHORT_ADDR"]
+    host = "127.0.0.1" if address.startswith("unix:") else address.rpartition(":")[0]
+    digest = hashlib.sha256(address.encode()).digest()
+    port = os.environ.get("JAX_COORDINATOR_PORT") or _FIRST_PORT + int.from_bytes(digest[:4], "big") % _PORTS
+    return f"{host}:{port}"
+
+
+def _use_before_jax() -> None:
+    os.environ["MPITRAMPOLINE_LIB"] = str(library())
+    os.environ["JAX_CPU_COLLECTIVES_IMPLEMENTATION"] = "mpi"
+    # jax raises what it is told; MPI would end the process by itself.
+    os.environ.setdefault("COHORT_MPI_ERRORS", "return")
+
+
+_was_there = "jax" in sys.modules
+_use_before_jax()
+
+import jax  # noqa: E402: reads what was set
+from jax._src import clusters  # noqa: E402: where other launchers are, too
+
+if _was_there:
+    jax.config.update("jax_cpu_collectives_implementation", "mpi")
+
+
+class CohortCluster(clusters.ClusterEnv):
+    """What jax.distributed.initialize() finds under `cohort run`."""
+
+    name = "cohort"
+
+    @classmethod
+    def is_env_present(cls) -> bool:
+        return all(name in os.environ for name in ("COHORT_RANK", "COHORT_SIZE", "COHORT_ADDR"))
+
+    @classmethod
+    def get_coordinator_address(cls, timeout_secs: Optional[int], override_coordinator_port: Optional[str]) -> str:
+        return coordinator()
+
+    @classmethod
+    def get_process_count(cls) -> int:
+        return int(os.environ["COHORT_SIZE"])
+
+    @classmethod
+    def get_process_id(cls) -> int:
+        return int(os.environ["COHORT_RANK"])
+
+
+# A job of `cohort run` within one of Slurm's is cohort's.
+clusters.ClusterEnv._cluster_types.remove(CohortCluster)
+clusters.ClusterEnv._cluster_types.insert(0, CohortCluster)
