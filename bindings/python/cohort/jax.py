@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pathlib
+import re
 import sys
 from typing import Optional
 
@@ -57,6 +58,18 @@ if _was_there:
     jax.config.update("jax_cpu_collectives_implementation", "mpi")
 
 
+def _refuse_several_devices() -> None:
+    """XLA makes one communicator of MPI for each process, and would leave the other devices out without a word."""
+    asked = re.search(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
+    devices = max(int(asked[1]) if asked else 1, getattr(jax.config, "jax_num_cpu_devices", 1))
+    if devices > 1:
+        raise RuntimeError(f"{devices} CPU devices in this process, but between processes XLA's collectives over MPI take one of "
+                           "each: start as many ranks as there are to be devices")
+
+
+_refuse_several_devices()
+
+
 class CohortCluster(clusters.ClusterEnv):
     """What jax.distributed.initialize() finds under `cohort run`."""
 
@@ -72,6 +85,7 @@ class CohortCluster(clusters.ClusterEnv):
 
     @classmethod
     def get_process_count(cls) -> int:
+        _refuse_several_devices()
         return int(os.environ["COHORT_SIZE"])
 
     @classmethod

@@ -83,6 +83,6 @@ int main(int argc, char** argv) {
   test_collectives(rank, size);
   test_messages(rank, size);
   test_communicators(rank, size);
-  printf("all is well\n");
+  printf("all is well among %d\n", size);
   return MPI_Finalize();
 }
