@@ -110,8 +110,10 @@ int report_code(MPI_Comm comm, int code) noexcept {
     std::fprintf(stderr, "cohort: rank %d: %s\n", Process::get().world()->rank(), text.c_str());
     Process::get().abort(text, 1);
   } catch (...) {
-    std::fputs("cohort: an error of MPI outside of MPI_Init and MPI_Finalize\n", stderr);
-    Process::get().abort("an error of MPI", 1);
+    std::fputs("cohort: outside of MPI_Init and MPI_Finalize, or in them: ", stderr);
+    std::fputs(text_of_code(code).c_str(), stderr);
+    std::fputs("\n", stderr);
+    Process::get().abort("an error of MPI before it was there", 1);
   }
 }
 

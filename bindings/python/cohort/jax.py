@@ -14,21 +14,20 @@ import sys
 from typing import Optional
 
 _LIBRARY = "libmpiwrapper.so"
-# Of a wheel and of a build, and of an installation in lib/python3/dist-packages.
-_PLACES = ("mpi", "../../../cohort/mpi", "../../../../lib/cohort/mpi")
 # Below the ports that the kernel gives to whoever asks for any.
 _FIRST_PORT, _PORTS = 20000, 12000
 
 
 def library() -> pathlib.Path:
     """Where libmpiwrapper.so is. Throws FileNotFoundError where the package came without it."""
-    here = pathlib.Path(__file__).parent
-    for place in _PLACES:
-        path = (here / place / _LIBRARY).resolve()
-        if path.exists():
-            return path
-    raise FileNotFoundError(f"there is no {_LIBRARY} in {here / _PLACES[0]}: this package came without it; build cohort "
-                            "with -DCOHORT_BUILD_MPI=ON, or install the component mpi")
+    here = pathlib.Path(__file__).absolute().parent
+    # Of a build; of an installation in lib/python3/dist-packages, beside which lib may have a folder for the machine.
+    installed = here.parents[2]
+    for folder in (here / "mpi", installed / "cohort" / "mpi", *installed.glob("*/cohort/mpi")):
+        if (folder / _LIBRARY).exists():
+            return (folder / _LIBRARY).resolve()
+    raise FileNotFoundError(f"there is no {_LIBRARY} in {here / 'mpi'} nor below {installed}: build cohort with "
+                            "-DCOHORT_BUILD_MPI=ON, or install the component mpi")
 
 
 def coordinator() -> str:
