@@ -1,16 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """LightGBM over cohort makes the models that it makes over its own sockets, and names a rank that was killed."""
 
-import ctypes
 import signal
+import subprocess
+import sys
 import unittest
 
-from support import run_ranks
+from support import environment, run_ranks
 
 import cohort
 import cohort.lightgbm
 
-REDUCER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int32)
+FUNCTIONS = """
+import ctypes, sys
+import cohort
+
+start, size, *gone = sys.argv[1:]
+comm = cohort.join(name="functions", rank=0, size=1)
+numbers = ctypes.POINTER(ctypes.c_int32)
+call = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int32, numbers, numbers, ctypes.c_int, ctypes.c_char_p, ctypes.c_int32)
+all_gather = call(cohort._cohort.lightgbm_functions(comm)[1])
+if gone:
+    del comm
+out = ctypes.create_string_buffer(8)
+all_gather(b"abcd", 4, (ctypes.c_int32 * 1)(int(start)), (ctypes.c_int32 * 1)(int(size)), 1, out, 8)
+print(out.raw)
+"""
 
 
 class LightGbm(unittest.TestCase):
@@ -43,28 +58,31 @@ class LightGbm(unittest.TestCase):
 
 
 class Functions(unittest.TestCase):
-    """As LightGBM calls them, of a world of one."""
+    """As LightGBM calls them, by a program that does not catch what they throw."""
 
-    def setUp(self):
-        self.comm = cohort.join(name="functions", rank=0, size=1, address="unix:cohort-eco-functions")
-        reduce_scatter, all_gather = cohort._cohort.lightgbm_functions(self.comm)
-        numbers = ctypes.POINTER(ctypes.c_int32)
-        self.all_gather = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int32, numbers, numbers, ctypes.c_int, ctypes.c_char_p,
-                                           ctypes.c_int32)(all_gather)
-        self.reduce_scatter = reduce_scatter
-
-    def tearDown(self):
-        self.comm.close()
+    def told(self, *arguments):
+        done = subprocess.run([sys.executable, "-c", FUNCTIONS, *arguments], env=environment(), text=True, timeout=60, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout
 
     def test_a_block_goes_where_it_belongs(self):
-        out = ctypes.create_string_buffer(8)
-        self.all_gather(b"abcd", 4, (ctypes.c_int32 * 1)(0), (ctypes.c_int32 * 1)(4), 1, out, 8)
-        self.assertEqual(out.raw, b"abcd\0\0\0\0")
+        self.assertEqual(self.told("0", "4"), (0, "b'abcd\\x00\\x00\\x00\\x00'\n"))
+
+    def test_blocks_that_are_none_are_refused(self):
+        for start, size in (("1", "4"), ("0", "-4"), ("0", "9")):
+            status, told = self.told(start, size)
+            self.assertEqual(status, -signal.SIGABRT)
+            self.assertIn("cohort: allgather with blocks that are not one behind the other", told)
+
+    def test_a_communicator_that_is_gone_is_told(self):
+        status, told = self.told("0", "4", "gone")
+        self.assertEqual(status, -signal.SIGABRT)
+        self.assertIn("the communicator of this thread's trainings is gone", told)
 
 
 class Use(unittest.TestCase):
     def test_options_of_a_communicator_that_is_there_are_refused(self):
-        with cohort.join(name="use", rank=0, size=1, address="unix:cohort-eco-use") as comm:
+        with cohort.join(name="use", rank=0, size=1) as comm:
             with self.assertRaisesRegex(TypeError, "timeout"):
                 cohort.lightgbm.init(comm, timeout=3)
             self.assertIs(cohort.lightgbm.init(comm), comm)

@@ -5,7 +5,7 @@ import os
 import time
 import unittest
 
-from support import in_cluster
+from support import in_cluster, losses_of, run_ranks
 
 import numpy
 import ray
@@ -16,6 +16,7 @@ import cohort
 import cohort.ray
 
 OPS = collective.types.ReduceOp
+STEPS = 6  # of programs/
 
 
 @ray.remote(num_cpus=0, max_restarts=0)
@@ -68,9 +69,16 @@ class Worker:
         keep(tensor)
         collective.barrier(group)
         tensor = mine()
-        collective.send(tensor, 1, group) if rank == 0 else collective.recv(tensor, 0, group)
+        if rank == 0:
+            collective.send(tensor, 1, group)
+        elif rank == 1:
+            collective.recv(tensor, 0, group)
         keep(tensor)
         return results
+
+
+def get(references):
+    return ray.get(references, timeout=240)
 
 
 def workers(number):
@@ -78,13 +86,13 @@ def workers(number):
 
 
 def join(actors, backend, group):
-    return ray.get([actor.join.remote(len(actors), rank, backend, group) for rank, actor in enumerate(actors)])
+    return get([actor.join.remote(len(actors), rank, backend, group) for rank, actor in enumerate(actors)])
 
 
 def failure_of(reference):
     """What the call raised where it was made, as its caller gets it."""
     try:
-        ray.get(reference)
+        get(reference)
     except cohort.CohortError as failure:
         return failure
     return None
@@ -97,7 +105,7 @@ class RayTest(unittest.TestCase):
             join(actors, "COHORT", "ours")
             join(actors, "GLOO", "its own")
             for as_torch in (False, True):
-                ours, its_own = (ray.get([actor.calls.remote(group, rank, size, as_torch) for rank, actor in enumerate(actors)])
+                ours, its_own = (get([actor.calls.remote(group, rank, size, as_torch) for rank, actor in enumerate(actors)])
                                  for group in ("ours", "its own"))
                 for rank in range(size):
                     self.assertEqual(len(ours[rank]), len(its_own[rank]))
@@ -107,14 +115,14 @@ class RayTest(unittest.TestCase):
     def test_elements_that_only_torch_has(self):
         actors = workers(2)
         join(actors, "COHORT", "bfloat16")
-        for result in ray.get([actor.all_reduce.remote("bfloat16", torch.full((3,), 1.5, dtype=torch.bfloat16)) for actor in actors]):
+        for result in get([actor.all_reduce.remote("bfloat16", torch.full((3,), 1.5, dtype=torch.bfloat16)) for actor in actors]):
             self.assertEqual(result.dtype, torch.bfloat16)
             self.assertEqual(result.tolist(), [3, 3, 3])
 
     def test_a_group_that_the_driver_declares(self):
         actors = workers(2)
         collective.create_collective_group(actors, 2, [1, 0], "COHORT", "declared")
-        for result in ray.get([actor.all_reduce.remote("declared", numpy.ones(4)) for actor in actors]):
+        for result in get([actor.all_reduce.remote("declared", numpy.ones(4)) for actor in actors]):
             self.assertEqual(result.tolist(), [2] * 4)
 
     def test_actors_that_disagree_are_told(self):
@@ -129,8 +137,8 @@ class RayTest(unittest.TestCase):
     def test_a_killed_actor_is_named_and_the_others_make_the_group_again(self):
         actors = workers(3)
         join(actors, "COHORT", "again")
-        pid = ray.get(actors[1].pid.remote())
-        self.assertEqual(ray.get(actors[1].leave.remote("no such group")), None)
+        pid = get(actors[1].pid.remote())
+        self.assertEqual(get(actors[1].leave.remote("no such group")), None)
         waiting = [actors[rank].all_reduce.remote("again", numpy.ones(100_000)) for rank in (0, 2)]
         ray.kill(actors[1])
         for call in waiting:
@@ -138,10 +146,10 @@ class RayTest(unittest.TestCase):
             self.assertIsInstance(failure, cohort.PeerDied)
             self.assertEqual(failure.rank, 1)
             self.assertIn(f"pid {pid}", str(failure))
-        ray.get([actors[rank].leave.remote("again") for rank in (0, 2)])
+        get([actors[rank].leave.remote("again") for rank in (0, 2)])
         actors[1] = Worker.remote()
         join(actors, "COHORT", "again")
-        for result in ray.get([actor.all_reduce.remote("again", numpy.ones(4)) for actor in actors]):
+        for result in get([actor.all_reduce.remote("again", numpy.ones(4)) for actor in actors]):
             self.assertEqual(result.tolist(), [3] * 4)
 
     def test_what_killed_actors_left_in_the_store_disturbs_nobody(self):
@@ -156,13 +164,34 @@ class RayTest(unittest.TestCase):
             ray.kill(came)
             actors = workers(2)
             join(actors, "COHORT", "left")
-            ray.get([actor.leave.remote("left") for actor in actors])
+            get([actor.leave.remote("left") for actor in actors])
 
     def test_who_does_not_come_is_named(self):
         alone = Worker.options(runtime_env={"env_vars": {"COHORT_JOIN_TIMEOUT": "1"}}).remote()
         failure = failure_of(alone.join.remote(2, 0, "COHORT", "alone"))
         self.assertIsInstance(failure, cohort.MissingRanks)
         self.assertEqual(failure.rank, 1)
+
+
+class RayTrain(unittest.TestCase):
+    """A program of its own in the cluster."""
+
+    def run_program(self, **variables):
+        (result,) = run_ranks(1, "ray_train_loop.py", RAY_DEDUP_LOGS="0", **variables)
+        return result
+
+    def test_losses_are_those_over_gloo(self):
+        results = [self.run_program(COHORT_TORCH=wanted) for wanted in ("", "gloo")]
+        for status, output in results:
+            self.assertEqual(status, 0, output)
+        over_gloo, over_cohort = (losses_of(output) for _, output in results)
+        self.assertEqual(len(over_gloo), STEPS, results[0][1])
+        self.assertEqual(over_cohort, over_gloo)
+
+    def test_a_killed_rank_is_named(self):
+        status, output = self.run_program(COHORT_TORCH="gloo", KILL_AT="4")
+        self.assertNotEqual(status, 0)
+        self.assertIn("PeerDied: rank 1 ", output)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
     comm = cohort.lightgbm.init()                    # in the thread that trains, before the first Dataset
     lightgbm.train({"tree_learner": "data", "num_machines": comm.size, "pre_partition": True, ...}, ...)
 
-See docs/use/lightgbm.md.
+See docs/use/programs.md.
 """
 
 from __future__ import annotations

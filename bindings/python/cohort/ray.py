@@ -4,7 +4,7 @@
     import cohort.ray                                            # on the driver, and in each actor
     collective.init_collective_group(size, rank, "COHORT", "group")
 
-The ranks meet by Ray's key-value store. See docs/use/ray.md.
+The ranks meet by Ray's key-value store. See docs/use/programs.md.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ from . import torch as _backend
 _KIND = torch.distributed.ProcessGroup.BackendType.CUSTOM
 
 
-class _Before:
-    """What a process was in the quorum before."""
+class _Met:
+    """The quorum that met by its store last, and what this process was in it."""
 
     def __init__(self, backend: Any, rank: int, token: str) -> None:
         self.backend, self.rank, self.token = backend, rank, token
@@ -35,14 +35,15 @@ class _Before:
 class ProcessGroupCohort(ProcessGroupWrapper):  # type: ignore[misc]
     """As torchft's ProcessGroupGloo, with reduce_scatter.
 
-    A quorum whose members were all in the one before is a group of that one's ranks, over what they have in common already,
-    also after one has died. Others meet by the store of the quorum. Threads: one that configures."""
+    A quorum whose members have all met in one before is a group of that one's ranks, over what they have in common already,
+    also after one has died. Others meet by the store of the quorum. Threads: one that configures.
+
+    timeout: of a quorum's making and of its calls."""
 
     def __init__(self, timeout: timedelta = timedelta(seconds=60), pg: Any = None) -> None:
         super().__init__(timeout, pg)
-        self._before: Optional[_Before] = None
-        self._number = 0
-        self.is_made_of_survivors = False  # the quorum that there is
+        self._met: Optional[_Met] = None
+        self.is_made_of_survivors = False  # of the quorum that there is
 
     def getBackendName(self) -> str:
         return "torchft-cohort"
@@ -55,19 +56,17 @@ class ProcessGroupCohort(ProcessGroupWrapper):  # type: ignore[misc]
         return group
 
     def _make(self, store: Any, rank: int, size: int) -> Any:
-        """Ranks say in the store what they were before; all of them come to the same answer."""
-        before = self._before
-        store.set(f"cohort/before/{rank}", json.dumps([before.token, before.rank] if before else None))
-        members = [json.loads(_backend._wait_for(store, f"cohort/before/{other}", size)) for other in range(size)]
-        tokens = {member and member[0] for member in members}
+        """Ranks say in the store where they met before; all of them come to the same answer."""
+        met = self._met
+        store.set(f"cohort/met/{rank}", json.dumps([met.token, met.rank] if met else None))
+        members = [json.loads(_backend._wait_for(store, f"cohort/met/{other}", size)) for other in range(size)]
         if rank == 0:
-            store.set("cohort/token", secrets.token_hex(16))
+            store.set("cohort/token", secrets.token_hex(8))
         token = _backend._wait_for(store, "cohort/token", size).decode()
-        self.is_made_of_survivors = before is not None and len(tokens) == 1 and None not in tokens
-        if before is not None and self.is_made_of_survivors:
+        self.is_made_of_survivors = met is not None and all(member and member[0] == met.token for member in members)
+        if met is not None and self.is_made_of_survivors:
             ranks = [member[1] for member in members]
-            backend = _torch.create_within(before.backend, f"torchft-{token[:16]}", rank, self._timeout.total_seconds(), ranks)
-        else:
-            backend = _backend.create(store, rank, size, self._timeout, name="torchft")
-        self._before = _Before(backend, rank, token)
+            return _torch.create_within(met.backend, f"quorum-{token}", rank, self._timeout.total_seconds(), ranks)
+        backend = _backend.create(store, rank, size, self._timeout, name="torchft")
+        self._met = _Met(backend, rank, token)
         return backend

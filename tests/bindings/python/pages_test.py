@@ -5,7 +5,8 @@ import unittest
 
 from pages import ROOT, PageTestCase, blocks_of
 
-WITH_BLOCKS = {"docs/use/python.md", "docs/use/torch.md"}  # the latter: bindings/torch/pages_test.py
+# Others than python.md: bindings/torch/pages_test.py, eco/pages_test.py.
+WITH_BLOCKS = {"docs/use/python.md", "docs/use/torch.md", "docs/use/programs.md"}
 
 FIRST_CALL = """
 ...

@@ -4,13 +4,13 @@
 import torch
 from accelerate import Accelerator
 
-from victim import may_die, tell
+from victim import STEPS, may_die, tell
 
 torch.manual_seed(0)
 accelerator = Accelerator(cpu=True)
 model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-inputs = torch.randn(64, 8)
+inputs = torch.randn(8 * STEPS, 8)
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(inputs, inputs.sum(1, keepdim=True)), batch_size=4)
 model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
 for step, (batch, wanted) in enumerate(loader):

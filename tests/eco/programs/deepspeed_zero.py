@@ -9,7 +9,7 @@ os.environ["DS_ACCELERATOR"] = "cpu"
 import deepspeed
 import torch
 
-from victim import may_die, tell
+from victim import STEPS, may_die, tell
 
 deepspeed.init_distributed(dist_backend="gloo")
 torch.manual_seed(0)
@@ -18,7 +18,7 @@ engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters
     "train_micro_batch_size_per_gpu": 4, "bf16": {"enabled": True}, "zero_optimization": {"stage": int(sys.argv[1])},
     "optimizer": {"type": "AdamW", "params": {"lr": 0.01, "torch_adam": True}}})
 torch.manual_seed(engine.global_rank)
-for step in range(6):
+for step in range(STEPS):
     may_die(step)
     inputs = torch.randn(4, 8, dtype=torch.bfloat16)
     loss = (engine(inputs) - inputs.sum(1, keepdim=True)).square().mean()

@@ -4,7 +4,7 @@
 import torch
 from lightning.fabric import Fabric
 
-from victim import may_die, tell
+from victim import STEPS, may_die, tell
 
 fabric = Fabric(accelerator="cpu", devices=2, strategy="ddp")
 fabric.launch()
@@ -12,7 +12,7 @@ torch.manual_seed(0)
 model = torch.nn.Linear(8, 1)
 model, optimizer = fabric.setup(model, torch.optim.SGD(model.parameters(), lr=0.05))
 torch.manual_seed(fabric.global_rank)
-for step in range(6):
+for step in range(STEPS):
     may_die(step, fabric.global_rank)
     inputs = torch.randn(8, 8)
     loss = (model(inputs) - inputs.sum(1, keepdim=True)).square().mean()

@@ -5,7 +5,7 @@ import ignite.distributed as idist
 import torch
 from ignite.engine import Engine, Events
 
-from victim import may_die, tell
+from victim import STEPS, may_die, tell
 
 
 def train(rank):
@@ -29,7 +29,7 @@ def train(rank):
     def report(engine):
         tell(engine.state.iteration - 1, idist.all_reduce(engine.state.output) / idist.get_world_size())
 
-    inputs = torch.randn(48, 8)
+    inputs = torch.randn(8 * STEPS, 8)
     trainer.run([(part, part.sum(1, keepdim=True)) for part in inputs.split(8)], max_epochs=1)
 
 

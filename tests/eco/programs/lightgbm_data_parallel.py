@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 
 import lightgbm
 import numpy
@@ -39,9 +40,11 @@ generator = numpy.random.default_rng(0)
 rows = generator.standard_normal((ROWS, 20))
 wanted = rows[:, 0] * 2 + numpy.sin(rows[:, 1]) + generator.standard_normal(ROWS) * 0.1
 data = lightgbm.Dataset(rows[RANK::SIZE], wanted[RANK::SIZE], params=parameters)
+began = time.perf_counter()
 try:
     booster = lightgbm.train(parameters, data, num_boost_round=ROUNDS, callbacks=[at_a_round])
 except lightgbm.basic.LightGBMError:
     print("failure:", comm.failure.rank, flush=True)
     raise
+print("seconds", time.perf_counter() - began)
 print("model", hashlib.sha256(booster.model_to_string().split("parameters:")[0].encode()).hexdigest(), flush=True)

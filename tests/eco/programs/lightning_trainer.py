@@ -6,7 +6,7 @@ import os
 import lightning
 import torch
 
-from victim import may_die, tell
+from victim import STEPS, may_die, tell
 
 
 class Model(lightning.LightningModule):
@@ -28,7 +28,7 @@ class Model(lightning.LightningModule):
 
 
 lightning.seed_everything(0, verbose=False)
-inputs = torch.randn(48, 8)
+inputs = torch.randn(8 * STEPS, 8)
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(inputs, inputs.sum(1, keepdim=True)), batch_size=4)
 trainer = lightning.Trainer(accelerator="cpu", devices=int(os.environ.get("WORLD_SIZE", 2)), strategy="ddp", max_epochs=1,
                             logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)

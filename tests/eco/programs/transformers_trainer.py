@@ -9,7 +9,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import torch
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainerCallback, TrainingArguments
 
-from victim import may_die, tell
+from victim import STEPS, may_die, tell
 
 
 class Steps(TrainerCallback):
@@ -24,9 +24,9 @@ class Steps(TrainerCallback):
 torch.manual_seed(0)
 model = BertForSequenceClassification(BertConfig(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
                                                  intermediate_size=64, max_position_embeddings=16))
-data = [{"input_ids": torch.randint(0, 64, (8,)), "labels": torch.tensor(i % 2)} for i in range(64)]
+data = [{"input_ids": torch.randint(0, 64, (8,)), "labels": torch.tensor(i % 2)} for i in range(8 * STEPS)]
 with tempfile.TemporaryDirectory() as folder:
-    arguments = TrainingArguments(output_dir=folder, use_cpu=True, max_steps=6, per_device_train_batch_size=4, report_to=[],
+    arguments = TrainingArguments(output_dir=folder, use_cpu=True, max_steps=STEPS, per_device_train_batch_size=4, report_to=[],
                                   logging_steps=1, save_strategy="no", disable_tqdm=True)
     Trainer(model=model, args=arguments, train_dataset=data, callbacks=[Steps()]).train()
 torch.distributed.destroy_process_group()
