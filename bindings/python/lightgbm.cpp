@@ -71,7 +71,7 @@ std::shared_ptr<bindings::SharedCommunicator> joined() {
   auto comm = network.comm.lock();
   if (!comm)
     throw std::runtime_error(
-        "cohort: the communicator of this thread's trainings is gone; call cohort.lightgbm.init() in the "
+        "cohort: no communicator is there for trainings of this thread; call cohort.lightgbm.init() in the "
         "thread that "
         "trains, and keep what it returns");
   return comm;
