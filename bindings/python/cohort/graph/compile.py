@@ -17,6 +17,7 @@ import time
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
+import torch._functorch.config
 import torch.distributed as dist
 from torch import fx
 from torch._dynamo import register_backend
@@ -27,7 +28,7 @@ from torch.utils.flop_counter import flop_registry
 from .. import _cohort
 from .errors import AllReduceInsertError, DistGraphBuildError
 from .options import Options, make_options, refuse_unknown
-from .planning import TYPES
+from .planning import TYPES, compare_plans
 from .reduction import stderr_teller
 from .ways import AnyWay, measure_cost, most_of_all
 
@@ -138,6 +139,7 @@ class Inserter:
         graph = _cohort.parse_graph(graph_of(module.graph, gradients, self.rates), "backward")
         limits = _cohort.Limits(self.options.bucket_bytes, self.options.min_tensor_size, self.options.max_group_size)
         made = _cohort.insert_all_reduce(graph, self.options.allreduce_strategy, self.cost, limits)
+        compare_plans(made.plan, AnyWay(self.group))
         self.insertions.append(made)
         for decision in made.decisions:
             self.tell(decision)
@@ -195,6 +197,12 @@ def inserter_of(group: Any, options: Options) -> Inserter:
     return _inserters[key]
 
 
+def _without_cache() -> Any:
+    """AOTAutograd keeps whole passes by the model's graph, as other backends compiled them: without collectives. What inductor
+    keeps is found by the graph with its collectives, and stays in use."""
+    return torch._functorch.config.patch(enable_autograd_cache=False)
+
+
 def cohort(module: fx.GraphModule, example_inputs: Sequence[Any], *, options: Optional[Dict[str, Any]] = None, **_: Any) -> Any:
     """The backend: torch.compile calls it. Every rank compiles the same graphs in the same order."""
     group, executor, made = _options_of(options or {})
@@ -204,7 +212,9 @@ def cohort(module: fx.GraphModule, example_inputs: Sequence[Any], *, options: Op
         def backward(graph: fx.GraphModule, _: Sequence[Any]) -> Any:
             return make_boxed_func(inserter.insert(graph, is_parameter).forward)
 
-        return aot_autograd(fw_compiler=lambda graph, _: make_boxed_func(graph.forward), bw_compiler=backward)(module, example_inputs)
+        compiler = aot_autograd(fw_compiler=lambda graph, _: make_boxed_func(graph.forward), bw_compiler=backward)
+        with _without_cache():
+            return compiler(module, example_inputs)
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
     def compile_inner(graph: fx.GraphModule, inputs: Sequence[Any], **keywords: Any) -> Any:
@@ -212,7 +222,8 @@ def cohort(module: fx.GraphModule, example_inputs: Sequence[Any], *, options: Op
             graph = inserter.insert(graph, is_parameter)
         return compile_fx_inner(graph, inputs, **keywords)
 
-    return compile_fx(module, example_inputs, inner_compile=compile_inner)
+    with _without_cache():
+        return compile_fx(module, example_inputs, inner_compile=compile_inner)
 
 
 register_backend(cohort, name="cohort")

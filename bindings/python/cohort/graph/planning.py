@@ -40,6 +40,17 @@ def graph_of(slots: Sequence[Slot], ready_us: Dict[str, float], forward_us: floa
     return json.dumps({"name": name, "tensors": tensors, "nodes": nodes})
 
 
+def compare_plans(plan: Any, way: AnyWay) -> None:
+    """All ranks have this plan. A collective."""
+    mine = plan.hash & ((1 << 62) - 1)  # of signed elements
+    shared = torch.empty(way.size, dtype=torch.int64)
+    dist.all_gather_single(shared, torch.tensor([mine]), group=way.group)
+    for rank, other in enumerate(shared.tolist()):
+        if other != shared[0].item():
+            raise DistGraphBuildError("plan", f"rank {rank} has made {other:016x} and rank 0 {shared[0].item():016x}",
+                                      "give all ranks the same model, options and version of cohort")
+
+
 class Planning:
     """First gradients are reduced after backward, so that ready times are those of compute alone. From these, the latest
     rank's, and a measured cost a plan is made, and once more from the ready times beside communication, until it stays the
@@ -58,7 +69,7 @@ class Planning:
         self.rounds = 0
         self.expected_us = 0.0
         self.insertion = self._insert("synchronous")
-        self._compare(self.plan)
+        compare_plans(self.plan, self.way)
         self.begin("profiling")
 
     def begin(self, stage: str) -> None:
@@ -139,7 +150,7 @@ class Planning:
         self.ready_us = {slot.name: us for slot, us in zip(self.slots, shared)}
         self.forward_us, end_us = shared[-2], shared[-1]
         made = self._insert(self.options.allreduce_strategy)
-        self._compare(made.plan)
+        compare_plans(made.plan, self.way)
         is_new = self.stage == "profiling" or made.plan.hash != self.plan.hash
         if is_new and self.rounds < self.rule.most_rounds:
             self.rounds += 1
@@ -160,19 +171,9 @@ class Planning:
         """Another limit, the same on all ranks, and the plan within it."""
         self.bucket_bytes = most
         self.insertion = self._insert(self.options.allreduce_strategy)
-        self._compare(self.plan)
+        compare_plans(self.plan, self.way)
         self.plans += 1
         self.expected_us = self.plan.finish_us
-
-    def _compare(self, plan: Any) -> None:
-        """All ranks have this plan."""
-        mine = plan.hash & ((1 << 62) - 1)  # of signed elements
-        shared = torch.empty(self.way.size, dtype=torch.int64)
-        dist.all_gather_single(shared, torch.tensor([mine]), group=self.way.group)
-        for rank, other in enumerate(shared.tolist()):
-            if other != shared[0].item():
-                raise DistGraphBuildError("plan", f"rank {rank} has made {other:016x} and rank 0 {shared[0].item():016x}",
-                                          "give all ranks the same model, options and version of cohort")
 
     def explain(self, measured: Optional[Tuple[float, float]]) -> str:
         return str(_cohort.explain(self.plan, self.cost, measured))
