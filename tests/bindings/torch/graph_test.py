@@ -90,6 +90,10 @@ class Graph(unittest.TestCase):
                  "part_a_plan_that_does_not_fit_is_made_anew")
         forked.check_ranks(self, 4, run, {name: PARTS[name] for name in names})
 
+    def test_on_one_rank(self):
+        names = ("part_every_strategy_gives_the_losses_of_ddp", "part_what_is_measured_is_shown")
+        forked.check_ranks(self, 1, run, {name: PARTS[name] for name in names})
+
     def test_compiled_graphs(self):
         forked.check_ranks(self, 2, run, COMPILED)
 
