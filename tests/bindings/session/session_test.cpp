@@ -359,6 +359,25 @@ TEST(Session, memory_that_peers_map_outlives_its_communicator) {
   });
 }
 
+TEST(Session, a_task_does_several_calls_in_one_turn_and_not_after_the_end) {
+  run_sessions(2, [](Session&, const Member& comm) {
+    auto value = std::make_shared<float>(1.0F);
+    auto twice = [comm, value]() -> Task<> {
+      const std::span<float> one(value.get(), 1);
+      co_await comm->communicator().all_reduce(one, ReduceOp::sum);
+      co_await comm->communicator().all_reduce(one, ReduceOp::sum);
+    };
+    const auto request = comm->prepare_task(twice);
+    comm->start(request);
+    request->wait();
+    EXPECT_EQ(*value, 4.0F);
+    comm->close();
+    const auto late = comm->prepare_task(twice);
+    comm->start(late);
+    EXPECT_THROW(late->wait(), Error);
+  });
+}
+
 TEST(Session, a_group_is_made_by_its_members_only) {
   run_sessions(3, [](Session&, const Member& comm) {
     const Member none = comm->split(comm->rank() == 2 ? -1 : 0);

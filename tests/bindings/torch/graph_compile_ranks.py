@@ -9,8 +9,8 @@ import torch.distributed as dist
 from torch import nn
 
 import cohort.graph.compile
-from cohort.graph import DistGraphBuildError
-from graph_training import by_ddp, layers, network, refused, same_on_all, sgd, state_of, train
+from cohort.graph import DistGraphBuildError, GEDistributedOptimizer
+from graph_training import SOON, by_ddp, layers, network, refused, same_on_all, sgd, state_of, train
 
 RANK = SIZE = 0
 
@@ -90,6 +90,15 @@ def part_frozen_parameters_and_shared_ones():
     model = made()
     ours = train(torch.compile(model, backend="cohort", options={"executor": "interpreter"}), optimizer_of(model), 4)
     assert ours == expected
+
+
+def part_models_that_others_compile_are_planned_as_they_are():
+    expected, _ = by_ddp(network, 8)
+    torch.compiler.reset()
+    model = network()
+    optimizer = GEDistributedOptimizer(model=model, optimizer=sgd(model), replanning=SOON)
+    assert train(torch.compile(model, backend="aot_eager"), optimizer, 8) == expected
+    assert optimizer.reduction.planning.plans > 0 and optimizer.steps[-1].backward_end_us > 0
 
 
 def part_what_makes_no_sense_is_refused():

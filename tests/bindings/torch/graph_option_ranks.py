@@ -4,6 +4,7 @@
 import importlib.util
 import io
 import os
+import pathlib
 import sys
 import tempfile
 import time
@@ -86,6 +87,27 @@ def part_memory_that_is_not_reused_is_copied():
         optimizer.step()
         ours.append(loss.item())
     assert ours == losses and optimizer.reduction.memory.copied_bytes > 0
+
+
+def shares_memory(address):
+    """Whether that address is in memory that others map, too."""
+    for line in pathlib.Path("/proc/self/maps").read_text(encoding="ascii").splitlines():
+        begin, _, end = line.split()[0].partition("-")
+        if int(begin, 16) <= address < int(end, 16):
+            return line.split()[1].endswith("s")
+    raise AssertionError(f"nothing is mapped at {address:x}")
+
+
+def part_gradients_lie_where_ranks_map_them_and_nowhere_else():
+    _, _, optimizer = by_plan(lambda: layers(8, 256, 256, 4), 8)
+    memory = optimizer.reduction.memory
+    (flat,) = memory.flats.values()
+    assert shares_memory(flat.data_ptr()) and not shares_memory(torch.empty(100_000).data_ptr())
+    assert memory.bytes == sum(slot.bytes for slot in memory.slots) + memory.flag_count * 4 and memory.copied_bytes == 0
+    for slot in memory.slots:
+        assert slot.parameter.grad.untyped_storage().data_ptr() == flat.untyped_storage().data_ptr()
+    with refused(DistGraphBuildError, "add_param_group"):
+        optimizer.add_param_group({"params": [nn.Parameter(torch.ones(2))]})
 
 
 def part_memory_config_saves_memory():

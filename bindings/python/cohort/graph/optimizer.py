@@ -77,8 +77,20 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
         self.model = model
         self._reduction = Reduction(slots, group, way_of(group, self.options), self.options, stderr_teller(group))
         self._accumulate()
-        model.register_forward_pre_hook(lambda *_: self._reduction.begin_forward() if self._reduction else None)
+        model.register_forward_pre_hook(self._before_forward)
         return self
+
+    def _before_forward(self, *_: Any) -> None:
+        """Not in compiled graphs, where there is no moment to take: a step begins with its first gradient then."""
+        if not torch.compiler.is_compiling() and self._reduction is not None:
+            self._reduction.begin_forward()
+
+    def add_param_group(self, param_group: Dict[str, Any]) -> None:
+        """Refused once there is a model: nobody would average what is added."""
+        if self._reduction is not None:
+            raise DistGraphBuildError("add_param_group", "the plan is made of the parameters that the model had",
+                                      "call close(), and make another optimizer")
+        super().add_param_group(param_group)
 
     def _slots_of(self, model: torch.nn.Module) -> List[Slot]:
         slots = []
