@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from cohort.graph import DistGraphBuildError, GEDistributedOptimizer, MemoryOverflowError, PerformanceMonitor, Replanning
+from cohort.graph.memory import GradientMemory, Slot
 
 from graph_training import SOON, batch, by_ddp, by_plan, layers, network, refused, same, same_on_all, sgd, state_of, train
 
@@ -136,6 +137,9 @@ def part_memory_config_saves_memory():
     with refused(MemoryOverflowError, "bytes"):
         GEDistributedOptimizer(model=wide(), memory_config={"limit": "100KB"})
     GEDistributedOptimizer(model=wide(), memory_config={"limit": "100MB"})
+    beyond = nn.Parameter(torch.zeros(1).expand(1 << 46))  # of addresses
+    with refused(MemoryOverflowError, "parameter beyond"):
+        GradientMemory([Slot(0, "beyond", beyond)], 0, None, True).lay_out([("beyond", 0.0, 1 << 48, 0)], [(0, 1)])
 
 
 def part_bucket_sizes_follow_throughput():

@@ -140,7 +140,8 @@ class GradientMemory:
         if gradient is slot.view or gradient is None:
             return
         if gradient.data_ptr() != slot.view.data_ptr():
-            slot.view.copy_(gradient)
+            with torch.no_grad():  # it may be one that can be differentiated again
+                slot.view.copy_(gradient)
             self.copied_bytes += slot.bytes
         if self.is_reused:
             slot.parameter.grad = slot.view
