@@ -129,7 +129,7 @@ TEST(JoinGraph, ranks_that_are_threads_connect_over_the_kernel_s_sockets) {
 }
 
 /// A rank that hears what rank 0 tells, and then does something else than pass it on.
-class ParentGoesWrong : public ::testing::Test {
+class ParentGoesWrong : public ::testing::TestWithParam<ControlLinks> {
  protected:
   static constexpr Rank kSize = 24;
   static constexpr Rank kParent = 1;
@@ -143,13 +143,23 @@ class ParentGoesWrong : public ::testing::Test {
     auto everybody = [&]() -> Task<> {
       std::vector<Task<>> ranks;
       for (Rank rank = 0; rank < kSize; ++rank)
-        ranks.push_back(rank == kParent ? go_wrong(world[rank], deed)
-                                        : join_into(engine_, std::move(world[rank]), joined[rank],
-                                                    ControlLinks::neighbours_only));
+        ranks.push_back(rank == kParent
+                            ? go_wrong(world[rank], deed)
+                            : join_into(engine_, std::move(world[rank]), joined[rank], GetParam()));
       co_await when_all(ranks);
     };
     engine_.run(everybody());
     return joined;
+  }
+
+  /// Until all others have given up.
+  Task<> connect_for_a_while(ControlMesh& mesh) {
+    Task<> connecting = with_deadline(std::chrono::seconds(30), mesh.connect());
+    try {
+      co_await connecting;
+    } catch (const Error&) {  // not all call
+    }
+    co_await engine_.sleep_for(std::chrono::minutes(1));
   }
 
   test::WorldEngine engine_;
@@ -178,7 +188,7 @@ class ParentGoesWrong : public ::testing::Test {
   }
 };
 
-TEST_F(ParentGoesWrong, one_that_dies_is_named_on_all_ranks) {
+TEST_P(ParentGoesWrong, one_that_dies_is_named_on_all_ranks) {
   const Deed dies = [](JoinState&, std::vector<std::byte>&) -> Task<> { co_return; };
   const std::vector<Joined> joined = join_with(dies, std::chrono::minutes(1));
   for (Rank rank = 0; rank < kSize; ++rank) {
@@ -188,16 +198,11 @@ TEST_F(ParentGoesWrong, one_that_dies_is_named_on_all_ranks) {
   }
 }
 
-TEST_F(ParentGoesWrong, one_that_connects_and_falls_silent_is_named_at_the_deadline) {
+TEST_P(ParentGoesWrong, one_that_connects_and_falls_silent_is_named_at_the_deadline) {
   const Deed is_silent = [this](JoinState& state, std::vector<std::byte>&) -> Task<> {
     state.links = ControlLinks::all;  // passes nothing on
     ControlMesh mesh(state);
-    Task<> connecting = with_deadline(std::chrono::seconds(30), mesh.connect());
-    try {
-      co_await connecting;
-    } catch (const Error&) {  // those who are no neighbours call nobody
-    }
-    co_await engine_.sleep_for(std::chrono::minutes(1));
+    co_await connect_for_a_while(mesh);
   };
   const std::vector<Joined> joined = join_with(is_silent, std::chrono::seconds(20));
   for (Rank rank = 0; rank < kSize; ++rank) {
@@ -210,14 +215,13 @@ TEST_F(ParentGoesWrong, one_that_connects_and_falls_silent_is_named_at_the_deadl
   }
 }
 
-TEST_F(ParentGoesWrong, one_that_tells_another_table_than_rank_0_is_named_on_all_ranks) {
+TEST_P(ParentGoesWrong, one_that_tells_another_table_than_rank_0_is_named_on_all_ranks) {
   const Deed lies = [this](JoinState& state, std::vector<std::byte>& records) -> Task<> {
     PeerInfo child = state.membership.peers[kChild];
     child.incarnation ^= 1;
     encode_record(child, std::span(records).subspan(kChild * kPeerRecordBytes).first<kPeerRecordBytes>());
     ControlMesh mesh(state, records);
-    co_await mesh.connect();
-    co_await engine_.sleep_for(std::chrono::minutes(1));
+    co_await connect_for_a_while(mesh);
   };
   const std::vector<Joined> joined = join_with(lies, std::chrono::minutes(1));
   for (Rank rank = 0; rank < kSize; ++rank) {
@@ -229,6 +233,9 @@ TEST_F(ParentGoesWrong, one_that_tells_another_table_than_rank_0_is_named_on_all
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Join, ParentGoesWrong,
+                         ::testing::Values(ControlLinks::neighbours_first, ControlLinks::neighbours_only));
 
 }  // namespace
 }  // namespace cohort::join_graph_test
