@@ -46,6 +46,7 @@ struct Recipe {
   std::vector<int> integers{};
   std::vector<MPI_Aint> addresses{};
   std::vector<MPI_Datatype> types{};
+  std::vector<std::shared_ptr<struct Datatype>> objects{};  ///< those types, which may be freed meanwhile
 };
 
 /// An MPI_Datatype: where the bytes of one lie, relative to the address that a call gives.

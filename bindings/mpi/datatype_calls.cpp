@@ -50,6 +50,7 @@ class Maker {
       made_->lower = first_;
       made_->extent = last_ - first_;
     }
+    for (const MPI_Datatype type : recipe.types) recipe.objects.push_back(datatype_of(type));
     made_->recipe = std::move(recipe);
     return made_datatypes().add(made_);
   }
@@ -97,21 +98,21 @@ std::vector<MPI_Aint> addresses_of(Numbers places, std::size_t count) {
 void type_contiguous(Number count, MPI_Datatype old, MPI_Datatype* made) {
   Maker maker;
   maker.add(count, 0, old);
-  *made = maker.finish({abi::kCombinerContiguous, {narrow(count)}, {}, {old}});
+  *made = maker.finish({abi::kCombinerContiguous, {narrow(count)}, {}, {old}, {}});
 }
 
 void type_vector(Number count, Number block, Number stride, MPI_Datatype old, MPI_Datatype* made) {
   const std::shared_ptr<Datatype> type = datatype_of(old);
   Maker maker;
   for (Number i = 0; i < count; ++i) maker.add(block, i * stride * type->extent, *type);
-  *made = maker.finish({abi::kCombinerVector, {narrow(count), narrow(block), narrow(stride)}, {}, {old}});
+  *made = maker.finish({abi::kCombinerVector, {narrow(count), narrow(block), narrow(stride)}, {}, {old}, {}});
 }
 
 void type_create_hvector(Number count, Number block, Number stride, MPI_Datatype old, MPI_Datatype* made) {
   const std::shared_ptr<Datatype> type = datatype_of(old);
   Maker maker;
   for (Number i = 0; i < count; ++i) maker.add(block, i * stride, *type);
-  *made = maker.finish({abi::kCombinerHvector, {narrow(count), narrow(block)}, {stride}, {old}});
+  *made = maker.finish({abi::kCombinerHvector, {narrow(count), narrow(block)}, {stride}, {old}, {}});
 }
 
 void type_indexed(Number count, Numbers blocks, Numbers places, MPI_Datatype old, MPI_Datatype* made) {
@@ -121,7 +122,7 @@ void type_indexed(Number count, Numbers blocks, Numbers places, MPI_Datatype old
   for (std::size_t i = 0; i < many; ++i) maker.add(blocks[i], places[i] * type->extent, *type);
   std::vector<int> integers = integers_of({narrow(count)}, blocks, many);
   for (std::size_t i = 0; i < many; ++i) integers.push_back(narrow(places[i]));
-  *made = maker.finish({abi::kCombinerIndexed, std::move(integers), {}, {old}});
+  *made = maker.finish({abi::kCombinerIndexed, std::move(integers), {}, {old}, {}});
 }
 
 void type_create_hindexed(Number count, Numbers blocks, Numbers places, MPI_Datatype old,
@@ -143,7 +144,7 @@ void type_create_indexed_block(Number count, Number block, Numbers places, MPI_D
   Maker maker;
   for (std::size_t i = 0; i < many; ++i) maker.add(block, places[i] * type->extent, *type);
   *made = maker.finish(
-      {abi::kCombinerIndexedBlock, integers_of({narrow(count), narrow(block)}, places, many), {}, {old}});
+      {abi::kCombinerIndexedBlock, integers_of({narrow(count), narrow(block)}, places, many), {}, {old}, {}});
 }
 
 void type_create_hindexed_block(Number count, Number block, Numbers places, MPI_Datatype old,
@@ -153,7 +154,7 @@ void type_create_hindexed_block(Number count, Number block, Numbers places, MPI_
   Maker maker;
   for (std::size_t i = 0; i < many; ++i) maker.add(block, places[i], *type);
   *made = maker.finish(
-      {abi::kCombinerHindexedBlock, {narrow(count), narrow(block)}, addresses_of(places, many), {old}});
+      {abi::kCombinerHindexedBlock, {narrow(count), narrow(block)}, addresses_of(places, many), {old}, {}});
 }
 
 void type_create_struct(Number count, Numbers blocks, Numbers places, const MPI_Datatype* types,
@@ -161,15 +162,18 @@ void type_create_struct(Number count, Numbers blocks, Numbers places, const MPI_
   const std::size_t many = size_of(count);
   Maker maker;
   for (std::size_t i = 0; i < many; ++i) maker.add(blocks[i], places[i], types[i]);
-  *made = maker.finish({abi::kCombinerStruct, integers_of({narrow(count)}, blocks, many),
-                        addresses_of(places, many), std::vector<MPI_Datatype>(types, types + many)});
+  *made = maker.finish({abi::kCombinerStruct,
+                        integers_of({narrow(count)}, blocks, many),
+                        addresses_of(places, many),
+                        std::vector<MPI_Datatype>(types, types + many),
+                        {}});
 }
 
 void type_create_resized(MPI_Datatype old, Number lower, Number extent, MPI_Datatype* made) {
   Maker maker;
   maker.add(1, 0, old);
   maker.set_bounds(lower, extent);
-  *made = maker.finish({abi::kCombinerResized, {}, {lower, extent}, {old}});
+  *made = maker.finish({abi::kCombinerResized, {}, {lower, extent}, {old}, {}});
 }
 
 /// Row after row of what is cut out of an array that has the extent of all of it.
@@ -203,13 +207,13 @@ void type_create_subarray(int dimensions, Numbers sizes, Numbers subsizes, Numbe
   for (std::size_t i = 0; i < many; ++i) integers.push_back(narrow(subsizes[i]));
   for (std::size_t i = 0; i < many; ++i) integers.push_back(narrow(starts[i]));
   integers.push_back(order);
-  *made = maker.finish({abi::kCombinerSubarray, std::move(integers), {}, {old}});
+  *made = maker.finish({abi::kCombinerSubarray, std::move(integers), {}, {old}, {}});
 }
 
 void type_dup(MPI_Datatype old, MPI_Datatype* made) {
   const std::shared_ptr<Datatype> type = datatype_of(old);
   auto copy = std::make_shared<Datatype>(*type);
-  copy->recipe = {abi::kCombinerDup, {}, {}, {old}};
+  copy->recipe = {abi::kCombinerDup, {}, {}, {old}, {type}};
   copy->attributes = type->attributes.duplicate(old);
   *made = made_datatypes().add(std::move(copy));
 }
@@ -260,7 +264,8 @@ void type_get_envelope(MPI_Datatype type, int* integers, int* addresses, int* ty
 /// Types that were made are given as new ones, which the caller frees.
 void type_get_contents(MPI_Datatype type, int most_integers, int most_addresses, int most_types,
                        int* integers, MPI_Aint* addresses, MPI_Datatype* types) {
-  const Recipe& recipe = datatype_of(type)->recipe;
+  const std::shared_ptr<Datatype> of = datatype_of(type);
+  const Recipe& recipe = of->recipe;
   const bool has_room = recipe.integers.size() <= size_of(most_integers) &&
                         recipe.addresses.size() <= size_of(most_addresses) &&
                         recipe.types.size() <= size_of(most_types);
@@ -268,10 +273,10 @@ void type_get_contents(MPI_Datatype type, int most_integers, int most_addresses,
   if (!has_room) fail(abi::kErrArg, "the arrays are shorter than MPI_Type_get_envelope says");
   std::ranges::copy(recipe.integers, integers);
   std::ranges::copy(recipe.addresses, addresses);
-  for (const MPI_Datatype of : recipe.types) {
-    const std::shared_ptr<Datatype> object = datatype_of(of);
-    const bool is_named = object->recipe.combiner == abi::kCombinerNamed;
-    *types++ = is_named ? of : made_datatypes().add(std::make_shared<Datatype>(*object));
+  for (std::size_t i = 0; i < recipe.types.size(); ++i) {
+    const Datatype& object = *recipe.objects[i];
+    const bool is_named = object.recipe.combiner == abi::kCombinerNamed;
+    types[i] = is_named ? recipe.types[i] : made_datatypes().add(std::make_shared<Datatype>(object));
   }
 }
 

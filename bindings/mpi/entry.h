@@ -51,16 +51,44 @@ int start(const char* function, MPI_Comm comm, MPI_Request* handle, Make&& make)
   });
 }
 
-/// A persistent one; what is wrong with its arguments is told now.
-template <class Make>
-int prepare(const char* function, MPI_Comm comm, MPI_Request* handle, Make&& make) noexcept {
+/// A persistent one; what is wrong with its arguments is told now. `keep` gives what makes it.
+template <class Keep>
+int prepare(const char* function, MPI_Comm comm, MPI_Request* handle, Keep&& keep) noexcept {
   return call(function, comm, [&] {
+    auto make = keep();
     (void)make();
-    auto request = std::make_shared<Request>(function, Request::Make(make));
+    auto request = std::make_shared<Request>(function, Request::Make(std::move(make)));
     request->report_to(comm);
     *handle = made_requests().add(std::move(request));
   });
 }
+
+/// Arrays with one for each rank that a persistent request has of its own, as the program may let its go.
+/// Null where the call does not look at it.
+class KeptNumbers {
+ public:
+  KeptNumbers(Numbers from, MPI_Comm comm, bool is_looked_at) {
+    const Rank ranks = is_looked_at ? comm_of(comm)->shared->size() : 0;
+    for (Rank rank = 0; rank < ranks; ++rank) numbers_.push_back(from[rank]);
+  }
+  operator Numbers() const noexcept { return numbers_.data(); }  // NOLINT(google-explicit-constructor)
+
+ private:
+  std::vector<MPI_Count> numbers_;
+};
+
+class KeptTypes {
+ public:
+  KeptTypes(const MPI_Datatype* from, MPI_Comm comm, bool is_looked_at) {
+    if (is_looked_at) types_.assign(from, from + comm_of(comm)->shared->size());
+  }
+  operator const MPI_Datatype*() const noexcept {
+    return types_.data();
+  }  // NOLINT(google-explicit-constructor)
+
+ private:
+  std::vector<MPI_Datatype> types_;
+};
 
 /// Of what is not here.
 int refuse_missing(const char* function, const char* reason) noexcept;

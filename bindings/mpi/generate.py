@@ -62,8 +62,22 @@ class Function:
                              f"start(NAME, {self.comm()}, request, [&] {{ return {call}; }})")
             if "p" in self.forms:
                 info = [("MPI_Info", "")] if self.name not in ("Send", "Ssend", "Rsend", "Bsend", "Recv") else []
+                kept = "".join(", " + capture for capture in self.kept())
                 yield self.entry(f"{self.name}_init{suffix}", types + info + request,
-                                 f"prepare(NAME, {self.comm()}, request, [=] {{ return {call}; }})")
+                                 f"prepare(NAME, {self.comm()}, request, [=] {{ return [={kept}] {{ return {call}; }}; }})")
+
+    def kept(self):
+        """Captures of arrays, which are the program's."""
+        for kind, name in self.parameters:
+            own = {"const N*": "KeptNumbers", "const MPI_Datatype*": "KeptTypes"}.get(kind)
+            if own is None:
+                continue
+            is_looked_at = "true"
+            if "root" in self.names:
+                is_looked_at = "Prepared(comm).rank() == Prepared(comm).root(root)"
+            elif name.startswith("send_"):
+                is_looked_at = "send != abi::kInPlace"
+            yield f"{name} = {own}({name}, comm, {is_looked_at})"
 
     @staticmethod
     def entry(name, types, body):

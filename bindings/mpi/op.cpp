@@ -29,6 +29,9 @@ enum class Operation : std::uint8_t {
   max_place,
 };
 constexpr MPI_Op kFirstOp = 0x58000000;
+// Of one-sided communication alone:
+constexpr MPI_Op kReplace = 0x5800000d;
+constexpr MPI_Op kNoOp = 0x5800000e;
 
 /// Where it is one of MPI's own.
 std::optional<Operation> operation_of(MPI_Op op) noexcept {
@@ -354,6 +357,10 @@ void op_free(MPI_Op* op) {
   *op = abi::kOpNull;
 }
 void op_commutative(MPI_Op op, int* commutes) {
+  if (op == kReplace || op == kNoOp) {
+    *commutes = 0;
+    return;
+  }
   *commutes = operation_of(op) || made_ops().at(op)->commutes ? 1 : 0;
 }
 
