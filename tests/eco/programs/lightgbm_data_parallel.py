@@ -16,7 +16,7 @@ from victim import may_die
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 ROUNDS, ROWS = int(os.environ.get("ROUNDS", 20)), int(os.environ.get("ROWS", 4000))
 parameters = {"objective": "regression", "tree_learner": "data", "num_machines": SIZE, "pre_partition": True, "verbose": -1,
-              "num_threads": 1, "num_leaves": 31, "deterministic": True}
+              "num_threads": 1, "num_leaves": 31, "deterministic": True, "boost_from_average": False}
 comm = None
 if sys.argv[1] == "cohort":
     import cohort.lightgbm
@@ -39,6 +39,7 @@ def at_a_round(env):
 generator = numpy.random.default_rng(0)
 rows = generator.standard_normal((ROWS, 20))
 wanted = rows[:, 0] * 2 + numpy.sin(rows[:, 1]) + generator.standard_normal(ROWS) * 0.1
+wanted *= 10 ** generator.uniform(-9, 9, ROWS)  # sums whose last bits depend on their order
 data = lightgbm.Dataset(rows[RANK::SIZE], wanted[RANK::SIZE], params=parameters)
 began = time.perf_counter()
 try:
