@@ -268,6 +268,8 @@ class JoinedRanks final : public Ranks {
 
 }  // namespace
 
+void keep_open(const std::shared_ptr<bindings::SharedCommunicator>& comm) { open_groups().add(comm); }
+
 std::shared_ptr<Ranks> join(const Place& place, bindings::Interrupt* interrupt) {
   CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
   // Programs of torch make a group for each layer, or hundreds. Pages of their buffers come with use.

@@ -139,6 +139,8 @@ void open_hosts(Way& way, bindings::Interrupt* interrupt) {
     way.across = way.all->split(place.place, 0, interrupt);
   else
     way.leaders = way.all->split(place.leader, 0, interrupt);
+  for (const Shared& made : {way.host, way.across, way.leaders})
+    if (made != nullptr) keep_open(made);
 }
 
 }  // namespace

@@ -52,6 +52,9 @@ Outcome outcome_of(const Function& function, const GroupNames& group) {
   return outcome;
 }
 
+/// One that was made, which leave_all() leaves if nobody has.
+void keep_open(const std::shared_ptr<bindings::SharedCommunicator>& comm);
+
 /// Starts it; `over` is told how it ended, in the words of the group.
 [[nodiscard]] std::shared_ptr<Pending> launch(bindings::SharedCommunicator& comm,
                                               const std::shared_ptr<bindings::Request>& request,

@@ -18,8 +18,8 @@ RANK = SIZE = 0
 def compiled(make, steps, **options):
     torch.compiler.reset()
     model = make()
-    torch._dynamo.config.error_on_recompile = True
-    return train(torch.compile(model, backend="cohort", options=options), sgd(model), steps), model
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        return train(torch.compile(model, backend="cohort", options=options), sgd(model), steps), model
 
 
 def insertions():
@@ -44,6 +44,7 @@ def part_inductor_gives_the_losses_of_ddp():
         return layers(8, 16, 4)
 
     expected, _ = by_ddp(small, 4)
+    torch.compiler.reset()
     alone = small()
     train(torch.compile(alone), sgd(alone), 1)
     for _ in range(2):
@@ -90,6 +91,21 @@ def part_frozen_parameters_and_shared_ones():
     model = made()
     ours = train(torch.compile(model, backend="cohort", options={"executor": "interpreter"}), optimizer_of(model), 4)
     assert ours == expected
+
+
+def part_a_gradient_that_backward_is_given_is_averaged():
+    class Shifted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.shift = nn.Parameter(torch.ones(4, 8))
+
+        def forward(self, x):
+            return x + self.shift
+
+    expected, _ = by_ddp(Shifted, 3)
+    losses, model = compiled(Shifted, 3, executor="interpreter")
+    assert losses == expected
+    same_on_all(state_of(model))
 
 
 def part_models_that_others_compile_are_planned_as_they_are():

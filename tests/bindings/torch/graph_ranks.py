@@ -104,6 +104,20 @@ def part_control_flow_and_ranks_of_different_speed():
     same_on_all([torch.tensor([optimizer.reduction.planning.plan.hash & (1 << 62) - 1, optimizer.reduction.planning.plans])])
 
 
+def part_a_parameter_that_is_never_used_does_not_keep_the_plan_from_being_made():
+    def loss_of(model, step):
+        return model(batch(step), [0, 2]).pow(2).mean()  # the others never
+
+    losses, state = by_ddp(Branches, 14, loss_of, find_unused_parameters=True)
+    ours, ours_state, optimizer = by_plan(Branches, 14, loss_of)
+    assert ours == losses
+    same(ours_state, state)
+    planning = optimizer.reduction.planning
+    assert planning.plans > 0 and planning.stage != "profiling", optimizer.explain()
+    never = {name for name in optimizer.reduction.memory.by_name if ".1." in name or ".3." in name}
+    assert {item[0] for item in planning.items[-len(never):]} == never and len(never) == 4
+
+
 def part_a_rank_without_a_gradient_takes_part():
     def steps(model, optimizer):
         for step in range(4):
@@ -372,6 +386,15 @@ def part_uneven_inputs_join():
     for one, other in zip(state_of(model), state_of(alone)):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
     assert optimizer.reduction.counts["steps"] == 12  # one in which nobody had a batch
+
+    model = network()  # the scale of losses stays one, too
+    optimizer = GEDistributedOptimizer(model=model, optimizer=sgd(model), precision_mode="fp16")
+    with optimizer.join():
+        for step in range(1 if RANK == 0 else 4):
+            optimizer.zero_grad()
+            optimizer.scale(model(batch(step)).float().pow(2).mean()).backward()
+            optimizer.step()
+    same_on_all([*state_of(model), torch.tensor([optimizer.scaler.get_scale(), optimizer.scaler._get_growth_tracker()])])
 
     losses, _ = by_ddp(network, 6)  # nobody is short: as without
     model = network()

@@ -120,7 +120,7 @@ class Inserter:
     def insert(self, module: fx.GraphModule, is_parameter: Sequence[bool]) -> fx.GraphModule:
         """Into the graph of a backward pass, whose outputs are the gradients of its inputs in order."""
         output = next(node for node in module.graph.nodes if node.op == "output")
-        results = list(output.args[0])
+        results = self._own_results(module, output)
         if len(results) != len(is_parameter):
             raise AllReduceInsertError("output", f"backward gives {len(results)} gradients of {len(is_parameter)} inputs",
                                        "use GEDistributedOptimizer, which needs no graph")
@@ -132,7 +132,7 @@ class Inserter:
             return module
         for node in gradients:
             tensor = _tensor_of(node)
-            if node.op == "placeholder" or tensor is None or tensor.dtype not in TYPES:
+            if tensor is None or tensor.dtype not in TYPES:
                 raise AllReduceInsertError(f"node {node.name}", "this gradient cannot be reduced where it stands",
                                            "use GEDistributedOptimizer, which needs no graph")
         self._measure(sum(int(_tensor_of(node).numel()) * 4 for node in gradients))  # type: ignore[union-attr]
@@ -145,6 +145,19 @@ class Inserter:
             self.tell(decision)
         self._take_over(module, json.loads(made.graph.to_json()), output)
         return module
+
+    @staticmethod
+    def _own_results(module: fx.GraphModule, output: fx.Node) -> List[Any]:
+        """What backward gives: what it was itself given, as where a bias is added last, in memory of its own."""
+        results = list(output.args[0])
+        last_input = next(node for node in reversed(module.graph.nodes) if node.op == "placeholder")
+        for place, result in enumerate(results):
+            if isinstance(result, fx.Node) and result.op == "placeholder":
+                with module.graph.inserting_after(last_input):
+                    results[place] = module.graph.call_function(torch.ops.aten.clone.default, (result,))
+                results[place].meta["val"] = _tensor_of(result)
+        output.args = (tuple(results),)
+        return results
 
     def _take_over(self, module: fx.GraphModule, inserted: Dict[str, Any], output: fx.Node) -> None:
         """The collectives of the graph that came back become nodes behind those that they stand behind."""

@@ -226,6 +226,7 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
                 if reduction.present <= 0:
                     break
                 is_uneven, was_last = True, False
+                self.scale(torch.zeros(()))  # as those do that have a batch, so that the scale stays one
                 self._update(self.inner)
                 reduction.is_synchronized = False
             reduction.is_synchronized = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import statistics
 import sys
 import time
 from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Sequence
@@ -271,7 +272,9 @@ class Reduction:
         self.steps.append(step)
 
     def _take_unused(self, slot: Slot) -> None:
-        """It counts as zero, unless passes before had gradients for it."""
+        """It counts as zero, unless passes before had gradients for it, and as ready where backward ends."""
+        assert self.step is not None
+        slot.ready_us = self.step.backward_end_us
         if slot.parameter.grad is None:
             slot.view.zero_()
         else:
@@ -314,7 +317,7 @@ class Reduction:
         if flags[WANTS_PROFILE] > 0:
             self.planning.profile_again()
             self._lay_out()
-        elif not step.is_irregular and not self._is_partial:
+        elif self.present > 1 - 1e-6 and not self._is_partial:  # all had a batch
             ready = {slot.name: slot.ready_us for slot in self.slots}
             if self.planning.add(ready, step.first_ready_us, step.end_us) == "plan" and self.planning.plan_anew():
                 self._lay_out()
@@ -326,7 +329,7 @@ class Reduction:
     def _plan_partly(self, step: Step) -> None:
         """One plan, from the ready times alone: what is sent differs from step to step, so that ends say nothing."""
         ready = {slot.name: slot.ready_us for slot in self.slots}
-        if not step.is_irregular and self.planning.add(ready, step.first_ready_us, step.end_us) == "plan":
+        if self.present > 1 - 1e-6 and self.planning.add(ready, step.first_ready_us, step.end_us) == "plan":
             self.planning.plan_anew()
             self.planning.begin("settled")
             self._lay_out()
@@ -345,8 +348,9 @@ class Reduction:
             self._lay_out()
 
     def explain(self) -> str:
-        last = self.steps[-1] if self.steps else None
-        text = self.planning.explain((last.end_us, last.exposed_us) if last else None)
+        last = list(self.steps)[-10:]
+        measured = [statistics.median(figures) for figures in zip(*((step.end_us, step.exposed_us) for step in last))]
+        text = self.planning.explain((measured[0], measured[1]) if measured else None)
         text += (f"stage {self.planning.stage}, plan {self.planning.plans} of this run; {self.counts['steps']} steps, "
                  f"{self.counts['fallback']} with parameters unused somewhere, {self.counts['reordered']} gradients out of order, "
                  f"{self.memory.copied_bytes} bytes of gradients copied\n")
