@@ -61,6 +61,7 @@ void make(bindings::SharedCommunicator& comm, const CollectiveCall& call) {
   Signals signals;
   try {
     comm.call(call, {}, is_main_thread() ? &signals : nullptr);
+    signals.raise_later();  // one may have come as the call was over
   } catch (const Error& error) {
     signals.raise_later();
     throw std::runtime_error(fmt::format("cohort: {}", error.what()));
