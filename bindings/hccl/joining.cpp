@@ -16,6 +16,8 @@
 #include <hccl/hccl.h>
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -35,9 +37,10 @@ std::string tag_of(std::string_view text) {
   return tag;
 }
 
+/// Of 0 nothing: to some manuals that is never, and here every wait has a limit, the library's own then.
 std::optional<std::chrono::seconds> seconds_of(const char* variable) {
   const auto seconds = environment::number(variable, 0, kMostSeconds);
-  if (!seconds) return std::nullopt;
+  if (!seconds || *seconds == 0) return std::nullopt;
   return std::chrono::seconds(*seconds);
 }
 
@@ -56,8 +59,7 @@ void take_variables(CommunicatorOptions& options) {
 
 void take_time_to_join(CommunicatorOptions& options) {
   const auto limit = seconds_of("HCCL_CONNECT_TIMEOUT");
-  if (limit && *limit > std::chrono::seconds::zero() && !environment::text("COHORT_JOIN_TIMEOUT"))
-    options.join.timeout = *limit;
+  if (limit && !environment::text("COHORT_JOIN_TIMEOUT")) options.join.timeout = *limit;
 }
 
 std::shared_ptr<Comm> comm_of(std::shared_ptr<Session> session, std::shared_ptr<SharedCommunicator> joined,
@@ -65,6 +67,56 @@ std::shared_ptr<Comm> comm_of(std::shared_ptr<Session> session, std::shared_ptr<
   auto comm = std::make_shared<Comm>(std::move(session), std::move(joined));
   set_comm_of_device(device, comm);
   return comm;
+}
+
+/// Counts joins that are over. Threads: any.
+class Joins {
+ public:
+  void count(const Request& joined) {
+    const std::lock_guard lock(mutex_);
+    ++over_;
+    has_failed_ |= joined.made == nullptr;
+    changed_.notify_all();
+  }
+  /// Waits for so many, or for the first that fails: whether all went well. Each has its own time limit.
+  [[nodiscard]] bool wait(std::size_t size) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return has_failed_ || over_ == size; });
+    return !has_failed_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t over_ = 0;
+  bool has_failed_ = false;
+};
+
+/// The joins of those ranks, which are under way when it returns. Each request's session is of its number.
+void start_joins(Rank size, std::vector<std::shared_ptr<Session>>& sessions,
+                 std::vector<std::shared_ptr<Request>>& requests) {
+  const RootInfo info = root_info();
+  sessions.reserve(size);
+  requests.reserve(size);
+  for (Rank rank = 0; rank < size; ++rank) {
+    CommunicatorOptions options = options_of("HcclCommInitAll", nullptr);
+    options.join = JoinOptions::from_root_info(info, rank, size);
+    take_time_to_join(options);
+    sessions.push_back(std::make_shared<Session>());
+    std::shared_ptr<Request> request = sessions.back()->prepare_join(std::move(options));
+    sessions.back()->loop().start(request);
+    requests.push_back(std::move(request));
+  }
+}
+
+/// So that the end of their sessions, which waits for them, waits for nobody who never comes.
+void cancel_joins(const std::vector<std::shared_ptr<Request>>& requests) noexcept {
+  for (const std::shared_ptr<Request>& request : requests) {
+    try {
+      request->cancel();
+    } catch (...) {  // its time limit ends it
+    }
+  }
 }
 
 }  // namespace
@@ -138,16 +190,18 @@ std::shared_ptr<Comm> join(CommunicatorOptions options) {
 
 std::vector<std::shared_ptr<Comm>> join_all(std::span<const std::int32_t> devices) {
   const auto size = static_cast<Rank>(devices.size());
-  const RootInfo info = root_info();
   std::vector<std::shared_ptr<Session>> sessions;
   std::vector<std::shared_ptr<Request>> requests;
-  for (Rank rank = 0; rank < size; ++rank) {
-    CommunicatorOptions options = options_of("HcclCommInitAll", nullptr);
-    options.join = JoinOptions::from_root_info(info, rank, size);
-    take_time_to_join(options);
-    const auto& session = sessions.emplace_back(std::make_shared<Session>());
-    session->loop().start(requests.emplace_back(session->prepare_join(std::move(options))));
+  try {
+    start_joins(size, sessions, requests);
+  } catch (...) {
+    cancel_joins(requests);
+    throw;
   }
+  const auto joins = std::make_shared<Joins>();
+  for (const std::shared_ptr<Request>& request : requests)
+    request->when_over([joins](const Request& joined) { joins->count(joined); });
+  if (!joins->wait(size)) cancel_joins(requests);
   std::exception_ptr failure;
   for (const std::shared_ptr<Request>& request : requests) {
     try {

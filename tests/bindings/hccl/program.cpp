@@ -6,12 +6,17 @@
 //   program killed         rank 1 dies amid calls, and the others hear who did
 //   program disagree       rank 0 asks for less than the others
 //   program skipped        rank 0's stream fails before a call that all others make
+//
+// No rank:
+//   program crowded        makes a communicator of devices with ever fewer descriptors, too few
 #include <cohort/tests/bindings/hccl/checks.h>
 
 #include <acl/acl_tdt.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -100,6 +105,20 @@ int skip(HcclComm comm, aclrtStream stream) {
   return tell(comm, aclrtSynchronizeStream(stream));
 }
 
+/// The limit never rises again, whatever the library asks for.
+int be_crowded() {
+  std::vector<int32_t> devices{0, 1, 2, 3, 4, 5, 6, 7};
+  std::vector<HcclComm> comms(devices.size());
+  for (rlim_t most = 20; most >= 6; --most) {
+    const rlimit few{most, most};
+    if (setrlimit(RLIMIT_NOFILE, &few) != 0) return fail("setrlimit", errno);
+    const int code = HcclCommInitAll(8, devices.data(), comms.data());
+    if (code != HCCL_E_MEMORY) return fail("HcclCommInitAll", code);
+  }
+  std::puts("refused each time");
+  return 0;
+}
+
 int check(HcclComm comm, aclrtStream stream) {
   hccl_checks::Checker checker(comm, stream);
   checker.all_calls();
@@ -119,6 +138,7 @@ int check(HcclComm comm, aclrtStream stream) {
 
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "all";
+  if (what == "crowded") return be_crowded();
   aclrtStream stream = nullptr;
   HcclComm comm = nullptr;
   int code = aclInit(nullptr);

@@ -90,6 +90,11 @@ class Programs(unittest.TestCase):
             self.assertEqual(told[rank][:2], (507000, 21), output)
             self.assertRegex(told[rank][2], "rank 0\\b.*HcclAllReduce was not begun", output)
 
+    def test_devices_that_began_to_join_do_not_wait_for_the_one_that_cannot(self):
+        done = subprocess.run([PROGRAM, "crowded"], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT_S,
+                              env={**os.environ, "HCCL_CONNECT_TIMEOUT": "100000"})
+        self.assertEqual((done.returncode, done.stdout), (0, "refused each time\n"), done.stderr)
+
 
 class Article(unittest.TestCase):
     """The ranks of the sample know each other by a name, and nobody starts them but this."""
