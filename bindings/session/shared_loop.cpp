@@ -7,7 +7,6 @@
 #include <cohort/engine/io/wakeup.h>
 
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -29,13 +28,6 @@ constexpr Duration kFirstRest = std::chrono::milliseconds(1);
 constexpr Duration kLongestRest = std::chrono::milliseconds(100);
 
 constexpr int kTurnsOfNudge = 8;
-
-std::atomic<unsigned> process_generation{0};
-
-void count_children() {
-  [[maybe_unused]] static const bool is_counting =
-      ::pthread_atfork(nullptr, nullptr, [] { process_generation.fetch_add(1); }) == 0;
-}
 
 /// While it lives, threads that are made get no signals: those are for the program's own.
 class NoSignals : Immovable {
@@ -62,8 +54,7 @@ Error interrupted() {
 
 }  // namespace
 
-SharedLoop::SharedLoop()
-    : generation_((count_children(), process_generation.load())), keeper_event_(wakeup::make_event()) {
+SharedLoop::SharedLoop() : keeper_event_(wakeup::make_event()) {
   try {
     const NoSignals no_signals;
     thread_ = std::thread([this] { keep(); });
@@ -93,10 +84,6 @@ SharedLoop::~SharedLoop() {
   } ending(is_ending_);
   run(ending, nullptr);
   thread_.join();
-}
-
-bool SharedLoop::is_forked() const noexcept {
-  return process_generation.load(std::memory_order_relaxed) != generation_;
 }
 
 void SharedLoop::refuse_child() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/bindings/session/fork_detector.h>
 #include <cohort/bindings/session/interrupt.h>
 #include <cohort/bindings/session/work.h>
 #include <cohort/engine/engine.h>
@@ -55,7 +56,7 @@ class SharedLoop : Immovable {
   /// For bodies of works.
   [[nodiscard]] Engine& engine() noexcept { return *engine_; }
   /// Whether this is a child of the process that made it.
-  [[nodiscard]] bool is_forked() const noexcept;
+  [[nodiscard]] bool is_forked() const noexcept { return fork_.is_child(); }
 
  private:
   struct Order {
@@ -118,7 +119,7 @@ class SharedLoop : Immovable {
   void watch(TimePoint until);
   void sleep_until_wanted(Duration most, bool for_engine);
 
-  const unsigned generation_;              ///< of processes: counted up in children
+  const ForkDetector fork_;
   const Descriptor keeper_event_;          ///< ends the keeper's sleep
   std::atomic<std::uint32_t> lead_{kLed};  ///< the keeper's at first
 

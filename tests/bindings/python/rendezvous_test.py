@@ -77,22 +77,22 @@ class RendezvousTest(unittest.TestCase):
 
     def test_who_has_not_come_is_named_on_all(self):
         for came, missing in (([0, 1], 2), ([1, 2], 0), ([0], 1)):
-            for rank, failure in meet(Store(), came, 3, timeout_s=2.0).items():
+            for rank, failure in meet(Store(), came, 3, timeout_s=1.0).items():
                 self.assertIsInstance(failure, cohort.MissingRanks, (came, rank))
                 self.assertEqual(failure.rank, missing, (came, rank))
 
     def test_what_killed_ranks_have_left_is_not_taken_for_a_rank_that_has_come(self):
         store = Store()
         meet(store, range(2), 2, leaves=False)
-        self.assertEqual(meet(store, [0], 2, timeout_s=2.0)[0].rank, 1)
-        self.assertEqual(meet(store, [1], 2, timeout_s=2.0)[1].rank, 0)
+        self.assertEqual(meet(store, [0], 2, timeout_s=1.0)[0].rank, 1)
+        self.assertEqual(meet(store, [1], 2, timeout_s=1.0)[1].rank, 0)
 
     def test_ranks_that_say_other_sizes_are_told(self):
         store = Store()
         results = {}
-        other = threading.Thread(target=lambda: results.update(meet(store, [1], 3, timeout_s=5.0)))
+        other = threading.Thread(target=lambda: results.update(meet(store, [1], 3, timeout_s=2.0)))
         other.start()
-        results.update(meet(store, [0], 2, timeout_s=5.0))
+        results.update(meet(store, [0], 2, timeout_s=2.0))
         other.join()
         self.assertIsInstance(results[0], cohort.WorldSize)
         self.assertEqual(results[0].rank, 1)
