@@ -18,8 +18,9 @@
 
 namespace cohort::bindings::hccl {
 
-/// Makes of a function's arguments what a stream does: checks them, and gives it to the stream at the end.
-/// All but the constructor throw CodedError, which says which argument is wrong.
+/// Checks the arguments of one function, makes calls of them, and gives these to the stream at the end.
+///
+/// Where an argument is wrong, everything, the constructor too, throws CodedError, which names it.
 class Asking {
  public:
   Asking(const char* function, HcclComm comm, const void* stream);

@@ -14,6 +14,7 @@ namespace cohort::bindings::hccl {
 /// wait for itself. Every wait for a turn is for work that was added before, which ends within its own time
 /// limit.
 void Comm::add(Stream& stream, Call call) {
+  refuse_child();
   const std::lock_guard lock(adding_);
   const std::uint64_t turn = given_;
   auto shared = std::make_shared<const Call>(std::move(call));
@@ -22,14 +23,18 @@ void Comm::add(Stream& stream, Call call) {
               .skip =
                   [self, turn, shared](const std::exception_ptr& failure) {
                     self->await_turn(turn);
-                    try {
-                      self->comm_->abort(fmt::format("{} was not begun, because its stream had failed: {}",
-                                                     shared->name, text_of(failure)));
-                    } catch (...) {  // it is given up, or closed, already
-                    }
+                    self->give_up(*shared, failure, "its stream had failed");
                     self->end_turn();
                   }});
   ++given_;
+}
+
+/// Before any lock, which a thread of the parent's may have held.
+void Comm::refuse_child() const {
+  if (session_->is_forked()) [[unlikely]]
+    refuse_handle(
+        "this process was forked from the one that made the communicator, and is none of its ranks; make one "
+        "here (HcclCommInitRootInfo)");
 }
 
 void Comm::await_turn(std::uint64_t turn) {
@@ -43,8 +48,26 @@ void Comm::end_turn() noexcept {
   changed_.notify_all();
 }
 
+void Comm::begin(const Call& call, std::vector<std::shared_ptr<Request>>& started) {
+  if (call.before) call.before();
+  std::vector<std::shared_ptr<Request>> prepared;
+  for (const AnyCall& one : call.calls) prepared.push_back(comm_->prepare(one, {}, call.kept));
+  started.reserve(prepared.size());
+  for (std::shared_ptr<Request>& request : prepared) {
+    comm_->start(request);
+    started.push_back(std::move(request));
+  }
+}
+
+void Comm::give_up(const Call& call, const std::exception_ptr& failure, const char* reason) noexcept {
+  try {
+    comm_->abort(fmt::format("{} was not begun, because {}: {}", call.name, reason, text_of(failure)));
+  } catch (...) {  // it is given up, or closed, already
+  }
+}
+
 void Comm::perform(std::uint64_t turn, const Call& call) {
-  std::vector<std::shared_ptr<Request>> requests;
+  std::vector<std::shared_ptr<Request>> started;
   std::exception_ptr failure;
   await_turn(turn);
   {
@@ -52,14 +75,13 @@ void Comm::perform(std::uint64_t turn, const Call& call) {
     ++under_way_;
   }
   try {
-    if (call.before) call.before();
-    for (const AnyCall& one : call.calls) requests.push_back(comm_->prepare(one, {}, call.kept));
-    for (const std::shared_ptr<Request>& request : requests) comm_->start(request);
+    begin(call, started);
   } catch (...) {
     failure = std::current_exception();
+    give_up(call, failure, "this rank could not");
   }
   end_turn();
-  for (const std::shared_ptr<Request>& request : requests) {
+  for (const std::shared_ptr<Request>& request : started) {
     try {
       request->wait();
     } catch (...) {
@@ -82,10 +104,12 @@ void Comm::perform(std::uint64_t turn, const Call& call) {
 }
 
 std::shared_ptr<Comm> Comm::group(std::vector<Rank> ranks, const std::string& name) {
+  refuse_child();
   return std::make_shared<Comm>(session_, comm_->group(std::move(ranks), name));
 }
 
 std::shared_ptr<std::byte> Comm::allocate(std::size_t bytes) {
+  refuse_child();
   std::shared_ptr<std::byte> memory = comm_->allocate(bytes);
   std::byte* const first = memory.get();
   return {first,
@@ -93,6 +117,7 @@ std::shared_ptr<std::byte> Comm::allocate(std::size_t bytes) {
 }
 
 void Comm::close() {
+  refuse_child();
   {
     const std::lock_guard lock(adding_);
     std::unique_lock waiting(mutex_);

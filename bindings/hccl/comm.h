@@ -18,11 +18,10 @@ namespace cohort::bindings::hccl {
 
 /// A communicator whose calls streams make.
 ///
-/// Calls begin in the order in which add() was called, whatever their streams, since all ranks have to agree
-/// on it. They may go on at the same time. A call that its stream does not make, because something before it
-/// has failed, gives the communicator up, so that nobody waits for this rank.
+/// Calls begin in the order of add(), whatever their streams, as all ranks have to agree on it, and may go on
+/// at the same time. One that is not begun gives the communicator up, so that nobody waits for this rank.
 ///
-/// Threads: any. Lifetime: work in streams shares it.
+/// Threads: any. Lifetime: work in streams shares it. In a child of fork() it refuses everything.
 class Comm : Immovable, public std::enable_shared_from_this<Comm> {
  public:
   Comm(std::shared_ptr<Session> session, std::shared_ptr<SharedCommunicator> comm)
@@ -45,11 +44,17 @@ class Comm : Immovable, public std::enable_shared_from_this<Comm> {
   [[nodiscard]] std::shared_ptr<Comm> group(std::vector<Rank> ranks, const std::string& name);
   /// Memory that ranks of this host map, which owns this.
   [[nodiscard]] std::shared_ptr<std::byte> allocate(std::size_t bytes);
-  /// Waits for all calls, and says goodbye. Throws what that throws.
+  /// Waits for all calls, and says goodbye. Throws what that throws. Not in the thread of a stream, which may
+  /// have some of the calls to make.
   void close();
 
  private:
+  void refuse_child() const;
   void perform(std::uint64_t turn, const Call& call);
+  /// Those that were started are put into `started`. Throws where not all were.
+  void begin(const Call& call, std::vector<std::shared_ptr<Request>>& started);
+  /// For peers, of what this rank does not begin.
+  void give_up(const Call& call, const std::exception_ptr& failure, const char* reason) noexcept;
   void await_turn(std::uint64_t turn);
   void end_turn() noexcept;
 

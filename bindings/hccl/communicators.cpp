@@ -154,6 +154,7 @@ void HcclCommConfigInit(HcclCommConfig* config) {
 HcclResult HcclCommDestroy(HcclComm comm) {
   return hccl_guarded([&] {
     need(comm, "HcclCommDestroy", "comm");
+    Stream::refuse_own_threads("HcclCommDestroy");
     Handles<Comm>::all().take(comm, "HcclCommDestroy", "communicator")->close();
   });
 }

@@ -38,7 +38,7 @@ std::shared_ptr<Context>& current() noexcept {
 
 std::shared_ptr<Stream> Context::default_stream() {
   const std::lock_guard lock(mutex_);
-  if (default_stream_ == nullptr) default_stream_ = std::make_shared<Stream>(device_);
+  if (default_stream_ == nullptr || default_stream_->is_forked()) default_stream_ = Stream::make(device_);
   return default_stream_;
 }
 
@@ -48,7 +48,12 @@ void Context::drain() {
     const std::lock_guard lock(mutex_);
     stream = default_stream_;
   }
-  if (stream != nullptr) (void)stream->synchronize(kNever);
+  if (stream != nullptr && !stream->is_forked()) (void)stream->synchronize(kNever);
+}
+
+bool Context::is_own_thread() {
+  const std::lock_guard lock(mutex_);
+  return default_stream_ != nullptr && default_stream_->is_own_thread();
 }
 
 std::uint32_t device_count() {
@@ -97,9 +102,11 @@ std::shared_ptr<Comm> comm_of_device(std::int32_t device) {
 }
 
 void set_comm_of_device(std::int32_t device, const std::shared_ptr<Comm>& comm) {
+  std::shared_ptr<Comm> before;  // ends without the lock
   const std::lock_guard lock(devices().mutex);
   std::weak_ptr<Comm>& first = devices().comms[device];
-  if (first.expired()) first = comm;
+  before = first.lock();  // memory keeps one that is closed
+  if (before == nullptr || before->comm().is_closed() || before->session()->is_forked()) first = comm;
 }
 
 }  // namespace cohort::bindings::hccl

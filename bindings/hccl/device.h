@@ -21,6 +21,8 @@ class Context {
   [[nodiscard]] std::shared_ptr<Stream> default_stream();
   /// Waits for what that was given. Throws what of it has failed.
   void drain();
+  /// Whether this thread is that stream's.
+  [[nodiscard]] bool is_own_thread();
 
  private:
   const std::int32_t device_;

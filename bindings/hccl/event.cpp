@@ -19,6 +19,10 @@ void Recording::reach(std::exception_ptr failure) noexcept {
 
 bool Recording::wait(TimePoint until) const {
   std::unique_lock lock(mutex_);
+  if (!reached_at_ && Stream::of_this_thread() == stream_)
+    refuse(
+        "a function that a stream calls (aclrtLaunchHostFunc) waits for an event that is behind it in the "
+        "same stream; wait in another thread");
   const auto is_reached = [this] { return reached_at_.has_value(); };
   if (until == kNever)
     changed_.wait(lock, is_reached);
@@ -34,14 +38,24 @@ std::optional<TimePoint> Recording::reached_at() const {
 }
 
 void Event::record(Stream& stream) {
-  auto recording = std::make_shared<Recording>();
+  refuse_child();
+  auto recording = std::make_shared<Recording>(stream);
   const std::lock_guard lock(mutex_);
   stream.add({.run = [recording] { recording->reach(nullptr); },
               .skip = [recording](const std::exception_ptr& failure) { recording->reach(failure); }});
   recording_ = std::move(recording);
 }
 
+/// Before any lock, which a thread of the parent's may have held.
+void Event::refuse_child() const {
+  if (fork_.is_child()) [[unlikely]]
+    refuse_handle(
+        "this process was forked from the one that made the event, which goes on there; create one here "
+        "(aclrtCreateEvent)");
+}
+
 void Event::reset(Stream& stream) {
+  refuse_child();
   const std::lock_guard lock(mutex_);
   const auto forget = [self = shared_from_this(), old = recording_] {
     const std::lock_guard guard(self->mutex_);
@@ -65,6 +79,7 @@ void Event::make_wait(Stream& stream, Duration limit) const {
 }
 
 std::shared_ptr<const Recording> Event::recording() const {
+  refuse_child();
   const std::lock_guard lock(mutex_);
   return recording_;
 }

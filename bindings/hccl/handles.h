@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/bindings/hccl/error.h>
+#include <cohort/engine/io/fork_guard.h>
 
 #include <fmt/format.h>
 
@@ -26,21 +27,21 @@ class Handles {
 
   void* add(std::shared_ptr<Object> object) {
     void* const handle = object.get();
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     objects_.emplace(handle, std::move(object));
     return handle;
   }
   /// Throws CodedError for what is none; `what` it should be, for people.
   [[nodiscard]] std::shared_ptr<Object> find(const void* handle, const char* function,
                                              const char* what) const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto found = objects_.find(handle);
     if (found != objects_.end()) return found->second;
     refuse_handle(fmt::format("{}: {} is no {}, or was one and is destroyed", function, handle, what));
   }
   /// The same, and it is none from now on.
   [[nodiscard]] std::shared_ptr<Object> take(const void* handle, const char* function, const char* what) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto found = objects_.find(handle);
     if (found == objects_.end())
       refuse_handle(fmt::format("{}: {} is no {}, or was one and is destroyed", function, handle, what));
@@ -49,13 +50,20 @@ class Handles {
     return object;
   }
   [[nodiscard]] std::vector<std::shared_ptr<Object>> list() const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     std::vector<std::shared_ptr<Object>> objects;
     for (const auto& [handle, object] : objects_) objects.push_back(object);
     return objects;
   }
 
  private:
+  /// No child is forked meanwhile: it would never get the lock.
+  struct Lock {
+    explicit Lock(std::mutex& mutex) : guard(mutex) {}
+    fork_guard::NoChild no_child{};
+    std::lock_guard<std::mutex> guard;
+  };
+
   mutable std::mutex mutex_;
   std::unordered_map<const void*, std::shared_ptr<Object>> objects_;
 };

@@ -35,7 +35,7 @@ std::shared_ptr<std::byte> allocate(std::size_t bytes) {
 std::shared_ptr<std::byte> allocate_mapped(std::size_t bytes) {
   if (bytes < kLeastMapped) return nullptr;
   const std::shared_ptr<Comm> comm = comm_of_device(current_context()->device());
-  if (comm == nullptr || comm->comm().is_closed()) return nullptr;
+  if (comm == nullptr || comm->comm().is_closed() || comm->session()->is_forked()) return nullptr;
   try {
     return comm->allocate(bytes);
   } catch (const Error&) {  // closed meanwhile, or without room

@@ -21,7 +21,8 @@ void synchronize(const char* function, Stream& stream, std::int32_t timeout_ms) 
         fmt::format("{}: what the stream was given is not over after {} ms", function, timeout_ms));
 }
 
-/// Of one device, or of all: -1. Throws the first failure, when all are over.
+/// Of one device, or of all: -1; in a child of fork() not the parent's streams. Throws the first failure,
+/// when all are over.
 void drain(std::int32_t device) {
   std::exception_ptr failure;
   const auto drain_one = [&failure](const auto& body) {
@@ -32,10 +33,18 @@ void drain(std::int32_t device) {
     }
   };
   for (const std::shared_ptr<Stream>& stream : Handles<Stream>::all().list())
-    if (device < 0 || stream->device() == device) drain_one([&] { (void)stream->synchronize(kNever); });
+    if (!stream->is_forked() && (device < 0 || stream->device() == device))
+      drain_one([&] { (void)stream->synchronize(kNever); });
   for (const std::shared_ptr<Context>& context : Handles<Context>::all().list())
     if (device < 0 || context->device() == device) drain_one([&] { context->drain(); });
   if (failure) std::rethrow_exception(failure);
+}
+
+[[noreturn]] void refuse_own_thread(const char* function) {
+  refuse(
+      fmt::format("{}: a function that the stream calls (aclrtLaunchHostFunc) would end the stream that it "
+                  "is called by; call this in another thread",
+                  function));
 }
 
 /// With the handles of contexts: what drain() looks at.
@@ -112,6 +121,8 @@ aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId) {
 aclError aclrtDestroyContext(aclrtContext context) {
   return acl_guarded([&] {
     need(context, "aclrtDestroyContext", "context");
+    if (Handles<Context>::all().find(context, "aclrtDestroyContext", "context")->is_own_thread())
+      refuse_own_thread("aclrtDestroyContext");
     const std::shared_ptr<Context> old =
         Handles<Context>::all().take(context, "aclrtDestroyContext", "context");
     if (current_context() == old) set_current_context(nullptr);
@@ -136,7 +147,7 @@ aclError aclrtCreateStream(aclrtStream* stream) {
   return acl_guarded([&] {
     (void)given(stream, "aclrtCreateStream", "stream");
     const Context& context = needed_context("aclrtCreateStream");
-    *stream = Handles<Stream>::all().add(std::make_shared<Stream>(context.device()));
+    *stream = Handles<Stream>::all().add(Stream::make(context.device()));
   });
 }
 
@@ -147,8 +158,10 @@ aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t, uint32_t) {
 aclError aclrtDestroyStream(aclrtStream stream) {
   return acl_guarded([&] {
     need(stream, "aclrtDestroyStream", "stream");
+    if (Handles<Stream>::all().find(stream, "aclrtDestroyStream", "stream")->is_own_thread())
+      refuse_own_thread("aclrtDestroyStream");
     const auto old = Handles<Stream>::all().take(stream, "aclrtDestroyStream", "stream");
-    (void)old->synchronize(kNever);
+    if (!old->is_forked()) (void)old->synchronize(kNever);
   });
 }
 

@@ -12,12 +12,26 @@
 
 namespace cohort::bindings::hccl {
 
+namespace {
+
+/// The stream whose thread this is.
+constinit thread_local const Stream* working = nullptr;
+
+}  // namespace
+
 TimePoint deadline_of(const char* function, std::int32_t timeout_ms) {
   if (timeout_ms < -1 || timeout_ms == 0)
     refuse(fmt::format("{}: {} is no time; give milliseconds, or -1 for as long as it takes", function,
                        timeout_ms));
   if (timeout_ms == -1) return kNever;
   return after(std::chrono::steady_clock::now(), std::chrono::milliseconds(timeout_ms));
+}
+
+std::shared_ptr<Stream> Stream::make(std::int32_t device) {
+  // In a child the end would wait for threads that wait in the parent.
+  return {new Stream(device), [](Stream* last) {
+            if (!last->is_forked()) delete last;
+          }};
 }
 
 Stream::~Stream() {
@@ -29,7 +43,26 @@ Stream::~Stream() {
   if (thread_.joinable()) thread_.join();
 }
 
+const Stream* Stream::of_this_thread() noexcept { return working; }
+
+void Stream::refuse_own_threads(const char* function) {
+  if (working != nullptr)
+    refuse(
+        fmt::format("{}: a function that a stream calls (aclrtLaunchHostFunc) would wait for what is behind "
+                    "it; call this in another thread",
+                    function));
+}
+
+/// Before any lock, which a thread of the parent's may have held.
+void Stream::refuse_child() const {
+  if (is_forked()) [[unlikely]]
+    refuse_handle(
+        "this process was forked from the one that made the stream, which has its thread; create one here "
+        "(aclrtCreateStream)");
+}
+
 void Stream::add(Work work) {
+  refuse_child();
   const std::lock_guard lock(mutex_);
   if (!thread_.joinable()) {
     try {
@@ -45,23 +78,36 @@ void Stream::add(Work work) {
 }
 
 bool Stream::synchronize(TimePoint until) {
+  refuse_child();
+  if (is_own_thread())
+    refuse(
+        "a function that a stream calls (aclrtLaunchHostFunc) waits for that stream, and so for itself; wait "
+        "in another thread");
   std::unique_lock lock(mutex_);
-  const std::uint64_t target = added_;
-  const auto is_over = [&] { return done_ >= target; };
+  const auto own = waiters_.insert(waiters_.end(), Waiter{.target = added_});
+  if (done_ == added_) *own = {.target = added_, .is_over = true, .failure = failure_};
+  const auto is_over = [&own] { return own->is_over; };
   if (until == kNever)
     changed_.wait(lock, is_over);
-  else if (!changed_.wait_until(lock, until, is_over))
-    return false;
-  if (const std::exception_ptr failure = std::exchange(failure_, nullptr)) std::rethrow_exception(failure);
-  return true;
+  else
+    (void)changed_.wait_until(lock, until, is_over);
+  const Waiter told = std::move(*own);
+  waiters_.erase(own);
+  if (!told.is_over) return false;
+  if (!told.failure) return true;
+  // What others have added since is skipped as well, and they are still to hear of it.
+  if (told.target == added_ && failure_ == told.failure) failure_ = nullptr;
+  std::rethrow_exception(told.failure);
 }
 
 bool Stream::is_idle() const {
+  refuse_child();
   const std::lock_guard lock(mutex_);
   return done_ == added_;
 }
 
 void Stream::work() noexcept {
+  working = this;
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return is_ending_ || !queue_.empty(); });
@@ -74,6 +120,11 @@ void Stream::work() noexcept {
     }  // with what it owns, before it counts as over
     lock.lock();
     ++done_;
+    for (Waiter& waiter : waiters_) {
+      if (waiter.target != done_) continue;
+      waiter.is_over = true;
+      waiter.failure = failure_;
+    }
     changed_.notify_all();
   }
 }

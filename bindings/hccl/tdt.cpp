@@ -55,6 +55,7 @@ aclError acltdtCreateComm(acltdtComm* comm, int32_t worldSize, int32_t rankId, c
 aclError acltdtDestroyComm(acltdtComm comm) {
   return acl_guarded([&] {
     need(comm, "acltdtDestroyComm", "comm");
+    Stream::refuse_own_threads("acltdtDestroyComm");
     Handles<Comm>::all().take(comm, "acltdtDestroyComm", "communicator")->close();
   });
 }
