@@ -9,6 +9,7 @@
 //
 // No rank:
 //   program crowded        makes a communicator of devices with ever fewer descriptors, too few
+//   program starved N      a stream finds no memory at its allocation number N of a batch of calls
 #include <cohort/tests/bindings/hccl/checks.h>
 
 #include <acl/acl_tdt.h>
@@ -20,10 +21,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
+
+/// Of this thread, until one fails; 0: none does.
+constinit thread_local int allocations_left = 0;
 
 uint32_t rank_of_job() { return static_cast<uint32_t>(std::atoi(std::getenv("COHORT_RANK"))); }
 uint32_t ranks_of_job() { return static_cast<uint32_t>(std::atoi(std::getenv("COHORT_SIZE"))); }
@@ -119,6 +125,33 @@ int be_crowded() {
   return 0;
 }
 
+int starve(int allocation) {
+  int32_t devices[] = {0, 1};
+  HcclComm comms[2] = {};
+  if (const int code = HcclCommInitAll(2, devices, comms); code != 0) return fail("HcclCommInitAll", code);
+  int codes[2] = {};
+  std::vector<std::thread> ranks;
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    ranks.emplace_back([&comms, &codes, &devices, rank, allocation] {
+      aclrtStream stream = nullptr;
+      aclrtSetDevice(devices[rank]);
+      aclrtCreateStream(&stream);
+      std::vector<float> sent(1000, 1.0F), got(1000);
+      HcclSendRecvItem items[] = {{HCCL_SEND, sent.data(), 1000, HCCL_DATA_TYPE_FP32, 1 - rank},
+                                  {HCCL_RECV, got.data(), 1000, HCCL_DATA_TYPE_FP32, 1 - rank}};
+      int left = allocation;
+      if (rank == 0)
+        aclrtLaunchHostFunc(
+            stream, [](void* number) { allocations_left = *static_cast<int*>(number); }, &left);
+      HcclBatchSendRecv(items, 2, comms[rank], stream);
+      codes[rank] = aclrtSynchronizeStream(stream);
+      aclrtDestroyStream(stream);
+    });
+  for (std::thread& rank : ranks) rank.join();
+  std::printf("ended %d %d\n", codes[0], codes[1]);
+  return 0;
+}
+
 int check(HcclComm comm, aclrtStream stream) {
   hccl_checks::Checker checker(comm, stream);
   checker.all_calls();
@@ -136,9 +169,20 @@ int check(HcclComm comm, aclrtStream stream) {
 
 }  // namespace
 
+// The library's too.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  if (allocations_left > 0 && --allocations_left == 0) throw std::bad_alloc();
+  void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "all";
   if (what == "crowded") return be_crowded();
+  if (what == "starved") return starve(std::atoi(argv[2]));
   aclrtStream stream = nullptr;
   HcclComm comm = nullptr;
   int code = aclInit(nullptr);

@@ -95,6 +95,14 @@ class Programs(unittest.TestCase):
                               env={**os.environ, "HCCL_CONNECT_TIMEOUT": "100000"})
         self.assertEqual((done.returncode, done.stdout), (0, "refused each time\n"), done.stderr)
 
+    def test_a_batch_that_cannot_be_begun_for_lack_of_memory_is_awaited_by_nobody(self):
+        for allocation in range(1, 7):  # before the first message is started
+            with self.subTest(allocation=allocation):
+                done = subprocess.run([PROGRAM, "starved", str(allocation)], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      timeout=LIMIT_S, env={**os.environ, "HCCL_EXEC_TIMEOUT": "100000"})
+                self.assertEqual((done.returncode, done.stdout), (0, "ended 200000 507000\n"), done.stderr)
+                self.assertRegex(done.stderr, "PeerAborted: rank 0\\b.*HcclBatchSendRecv was not begun, because this rank could not")
+
 
 class Article(unittest.TestCase):
     """The ranks of the sample know each other by a name, and nobody starts them but this."""
