@@ -23,7 +23,7 @@ void Comm::add(Stream& stream, Call call) {
               .skip =
                   [self, turn, shared](const std::exception_ptr& failure) {
                     self->await_turn(turn);
-                    self->give_up(*shared, failure, "its stream had failed");
+                    self->give_up(*shared, failure, "was not begun, because its stream had failed");
                     self->end_turn();
                   }});
   ++given_;
@@ -61,8 +61,16 @@ void Comm::begin(const Call& call, std::vector<std::shared_ptr<Request>>& starte
 
 void Comm::give_up(const Call& call, const std::exception_ptr& failure, const char* reason) noexcept {
   try {
-    comm_->abort(fmt::format("{} was not begun, because {}: {}", call.name, reason, text_of(failure)));
+    comm_->abort(fmt::format("{} {}: {}", call.name, reason, text_of(failure)));
   } catch (...) {  // it is given up, or closed, already
+  }
+}
+
+bool Comm::has_failed() noexcept {
+  try {
+    return comm_->failure().has_value();
+  } catch (...) {  // no memory to ask with
+    return false;
   }
 }
 
@@ -78,14 +86,16 @@ void Comm::perform(std::uint64_t turn, const Call& call) {
     begin(call, started);
   } catch (...) {
     failure = std::current_exception();
-    give_up(call, failure, "this rank could not");
+    give_up(call, failure, "was not begun, because this rank could not");
   }
   end_turn();
   for (const std::shared_ptr<Request>& request : started) {
     try {
       request->wait();
     } catch (...) {
-      if (!failure) failure = std::current_exception();
+      if (failure) continue;
+      failure = std::current_exception();
+      if (!has_failed()) give_up(call, failure, "failed on this rank alone");
     }
   }
   try {

@@ -53,7 +53,9 @@ class Comm : Immovable, public std::enable_shared_from_this<Comm> {
   void perform(std::uint64_t turn, const Call& call);
   /// Those that were started are put into `started`. Throws where not all were.
   void begin(const Call& call, std::vector<std::shared_ptr<Request>>& started);
-  /// For peers, of what this rank does not begin.
+  /// Whether its peers know of a failure.
+  [[nodiscard]] bool has_failed() noexcept;
+  /// For peers, of what this rank does not begin, or not end.
   void give_up(const Call& call, const std::exception_ptr& failure, const char* reason) noexcept;
   void await_turn(std::uint64_t turn);
   void end_turn() noexcept;
