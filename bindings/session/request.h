@@ -4,6 +4,7 @@
 #include <cohort/bindings/session/shared_loop.h>
 #include <cohort/collectives/p2p/message_request.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -45,10 +46,18 @@ class Request final : public Work, public std::enable_shared_from_this<Request> 
   }
   /// Asks it to end early, with Cancelled: which gives its communicator up, unless it had not begun.
   void cancel() { loop_.cancel(shared_from_this()); }
+  /// The same of a recv() of SharedCommunicator::prepare() as long as nobody has sent to it: otherwise it
+  /// goes on to its end, and nothing is given up.
+  void withdraw() {
+    is_withdrawn_ = true;
+    cancel();
+  }
 
   /// Called once it is over, by whoever drives then: short, and it may not wait; at once if it is over
   /// already. Of several, in their order.
   void when_over(std::function<void(Request&)> callback);
+
+  PostedReceive posted{};  ///< the engine's: of a recv()
 
   // What it made, once it is over:
   Envelope envelope{};                         ///< of a message
@@ -57,9 +66,11 @@ class Request final : public Work, public std::enable_shared_from_this<Request> 
  private:
   Task<> body() override { return body_(*this); }
   void told() noexcept override;
+  [[nodiscard]] bool may_be_cancelled() noexcept override { return !is_withdrawn_ || posted.withdraw(); }
 
   SharedLoop& loop_;
   Body body_;
+  std::atomic<bool> is_withdrawn_{false};
   std::mutex mutex_;
   bool is_told_ = false;
   std::vector<std::function<void(Request&)>> when_over_;

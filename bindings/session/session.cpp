@@ -117,8 +117,9 @@ std::shared_ptr<Request> SharedCommunicator::prepare(AnyCall call, CallSettings 
   return std::make_shared<Request>(
       loop_,
       [self = shared_from_this(), call = std::move(call), settings = std::move(settings),
-       kept = std::move(kept)](Request& request) {
+       kept = std::move(kept)](Request& request) mutable {
         self->refuse_closed();
+        if (auto* const message = std::get_if<MessageRequest>(&call)) message->posted = &request.posted;
         return perform(self->comm_, call, settings, request.envelope);
       },
       &calls_);
@@ -238,6 +239,7 @@ std::shared_ptr<Request> SharedCommunicator::prepare_close() {
 }
 
 void SharedCommunicator::abort(const std::string& reason) {
+  if (loop_.engine().is_current()) return comm_.abort(reason);  // in a function of a reduction
   OnEngine aborting([&] { comm_.abort(reason); });
   loop_.run(aborting, nullptr);
 }

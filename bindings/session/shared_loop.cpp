@@ -179,7 +179,10 @@ void SharedLoop::take_orders() noexcept {
       if (order.what != Order::What::begin && order.work->is_over()) continue;
     }
     if (order.what != Order::What::begin) {
-      cancel_on_engine(*order.work, order.what == Order::What::cancel ? cancelled() : interrupted());
+      if (order.what == Order::What::interrupt)
+        cancel_on_engine(*order.work, interrupted());
+      else if (order.work->may_be_cancelled())
+        cancel_on_engine(*order.work, cancelled());
       continue;
     }
     Work& work = *order.work;
@@ -303,7 +306,8 @@ bool SharedLoop::nudge() {
 void SharedLoop::cancel(const std::shared_ptr<Work>& work) {
   refuse_child();
   if (!try_lead() && give_order({Order::What::cancel, work.get(), work})) return;
-  if (!work->is_over()) run_->enter([&] { cancel_on_engine(*work, cancelled()); });
+  if (!work->is_over() && work->may_be_cancelled())
+    run_->enter([&] { cancel_on_engine(*work, cancelled()); });
   release(false);
 }
 

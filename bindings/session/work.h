@@ -69,6 +69,8 @@ class Work : Immovable {
   virtual Task<> body() = 0;
   /// Where the loop is driven, once it is over. Short: everything on the loop waits for it.
   virtual void told() noexcept {}
+  /// Where the loop is driven, when its end is asked for: false, and it goes on.
+  [[nodiscard]] virtual bool may_be_cancelled() noexcept { return true; }
 
   TaskScope* const within_;
 

@@ -53,6 +53,7 @@ class Matching::IncomingPlace : cohort::Immovable {
       : owner_(owner), incoming_(incoming), flight_(flight) {}
   ~IncomingPlace() {
     incoming_.unlink();
+    if (PostedReceive* const posted = incoming_.request.posted) posted->end(incoming_.is_matched);
     flight_.is_known_to_peer = flight_.is_known_here = incoming_.is_matched;
     if (!incoming_.is_matched) return;
     Peer& peer = owner_.peers_[incoming_.from];
@@ -131,6 +132,7 @@ bool Matching::try_receive_now(MessageRequest& request) noexcept {
   if (!peer.channel->is_whole() || !peer.channel->take(request.data)) return false;
   request.tag = packet.tag;
   request.bytes = packet.bytes;
+  if (request.posted != nullptr) request.posted->end(true);
   ++peer.heard;
   try {
     use_up(request.peer, packet.bytes);
@@ -160,7 +162,11 @@ Task<Envelope> Matching::run(const MessageRequest& request) {
   }
   if (!failure) {
     // Not before: whoever was awaited later would overtake it.
-    if (use_.engine.is_turn_over()) co_await use_.engine.let_others_run();
+    if (use_.engine.is_turn_over()) {
+      CancelScope uncancelled;  // it has moved: nobody may be told otherwise
+      Task<> waiting = with_scope(uncancelled, let_others_run());
+      co_await waiting;
+    }
     co_return envelope;
   }
   flight.failed = use_.engine.now();
@@ -169,6 +175,8 @@ Task<Envelope> Matching::run(const MessageRequest& request) {
   if (use_.health.is_failed()) co_await use_.withdraw();
   throw Error(cause);
 }
+
+Task<> Matching::let_others_run() { co_await use_.engine.let_others_run(); }
 
 Task<Envelope> Matching::begin(const MessageRequest& request, Flight& flight) {
   if (request.probe != MessageRequest::Probe::none) return look(request);
@@ -354,8 +362,8 @@ Task<Envelope> Matching::receive(const MessageRequest& request, Flight& flight) 
     match_claimed(incoming);
   } else if (!match_unexpected(incoming)) {
     posted_.push_back(incoming);
-    for (Rank peer = 0; peer < peers_.size(); ++peer)
-      if (peer == request.peer || request.peer == MessageRequest::kAnybody) (void)advance(peer);
+    if (request.posted != nullptr) request.posted->begin(incoming);
+    advance_all_of(request);
   }
   while (!incoming.is_over && !incoming.is_offered) co_await incoming.news.wait();
   if (!incoming.is_over) co_await fetch(incoming);

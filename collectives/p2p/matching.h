@@ -193,6 +193,7 @@ class Matching final : public PacketHandler, private host::Watcher {
   /// Whether copying a message of so many bytes through the caches would take more than it leaves there.
   [[nodiscard]] bool is_beyond_caches(std::size_t bytes) const noexcept { return bytes > cache_bytes_; }
   Task<> pause(const host::Touch& touch);
+  Task<> let_others_run();
   [[nodiscard]] bool pulls(const Packet& offer) const noexcept {
     return may_pull_ && offer.where == Packet::Where::peer_address && offer.bytes >= use_.pull_from_bytes;
   }
@@ -208,6 +209,7 @@ class Matching final : public PacketHandler, private host::Watcher {
   void open_all_of(const MessageRequest& request);
   /// Reads and sends as drain() and flush() do; without memory for it the communicator fails.
   bool advance(Rank rank) noexcept;
+  void advance_all_of(const MessageRequest& request) noexcept;
   /// Reads what has come, as long as the engine's turn lasts. Whether anything had.
   bool drain(Rank from);
   /// Sends what had no room. Whether anything went out.

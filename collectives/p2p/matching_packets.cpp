@@ -66,6 +66,11 @@ void Matching::open_all_of(const MessageRequest& request) {
     if (peer == request.peer || request.peer == MessageRequest::kAnybody) open(peer);
 }
 
+void Matching::advance_all_of(const MessageRequest& request) noexcept {
+  for (Rank peer = 0; peer < peers_.size(); ++peer)
+    if (peer == request.peer || request.peer == MessageRequest::kAnybody) (void)advance(peer);
+}
+
 PacketHandler::Waiting Matching::waiting_for(Rank from) const noexcept {
   if (peers_[from].flights != 0) return Waiting::for_this_rank;
   return flights_with_anybody_ != 0 ? Waiting::for_anybody : Waiting::nobody;
@@ -287,6 +292,7 @@ Matching::Incoming* Matching::take_posted(Rank from, const Packet& packet) {
 void Matching::match(Incoming& incoming, Rank from, const Packet& packet) {
   incoming.from = from;
   incoming.is_matched = true;
+  if (incoming.request.posted != nullptr) incoming.request.posted->end(true);
   if (incoming.request.has_room_for(packet.bytes)) {
     incoming.tag = packet.tag;
     incoming.bytes = packet.bytes;
@@ -304,14 +310,17 @@ void Matching::match(Incoming& incoming, Rank from, const Packet& packet) {
           .with_culprit(from));
 }
 
-/// What came first of what is wanted, from whomever.
+/// What came first of what is wanted, from whomever. A probe does not see that of which a part has come:
+/// another rank's may be there.
 std::optional<Matching::Found> Matching::find_unexpected(const MessageRequest& request) {
+  const bool is_probe = request.probe != MessageRequest::Probe::none;
   std::optional<Found> first;
   for (Rank rank = 0; rank < peers_.size(); ++rank) {
     if (request.peer != rank && request.peer != MessageRequest::kAnybody) continue;
     std::deque<Unexpected>& unexpected = peers_[rank].unexpected;
     const auto found = std::ranges::find_if(unexpected, [&](const Unexpected& message) {
-      return request.wants_tag(message.packet.tag) && message.wanted_by == nullptr;
+      return request.wants_tag(message.packet.tag) && message.wanted_by == nullptr &&
+             (message.is_whole || !is_probe);
     });
     if (found == unexpected.end() || (first && found->order >= first->message->order)) continue;
     first = {rank, found};

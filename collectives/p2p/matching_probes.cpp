@@ -10,8 +10,7 @@ namespace cohort {
 std::optional<Envelope> Matching::look_now(const MessageRequest& probe) {
   if (use_.health.is_failed()) throw Error(use_.health.cause());
   open_all_of(probe);
-  for (Rank peer = 0; peer < peers_.size(); ++peer)
-    if (peer == probe.peer || probe.peer == MessageRequest::kAnybody) (void)advance(peer);
+  advance_all_of(probe);
   if (use_.health.is_failed()) throw Error(use_.health.cause());
   return find_for_probe(probe);
 }
@@ -19,8 +18,7 @@ std::optional<Envelope> Matching::look_now(const MessageRequest& probe) {
 Task<Envelope> Matching::look(const MessageRequest& request) {
   Looker looker;
   lookers_.push_back(looker);
-  for (Rank peer = 0; peer < peers_.size(); ++peer)
-    if (peer == request.peer || request.peer == MessageRequest::kAnybody) (void)advance(peer);
+  advance_all_of(request);
   for (;;) {
     const std::optional<Envelope> found = find_for_probe(request);
     if (found) co_return *found;
@@ -28,10 +26,9 @@ Task<Envelope> Matching::look(const MessageRequest& request) {
   }
 }
 
-/// One of which a part has come is not there yet.
 std::optional<Envelope> Matching::find_for_probe(const MessageRequest& request) {
   const std::optional<Found> found = find_unexpected(request);
-  if (!found || !found->message->is_whole) return std::nullopt;
+  if (!found) return std::nullopt;
   const Packet& packet = found->message->packet;
   Envelope envelope{.from = found->from, .tag = packet.tag, .bytes = packet.bytes};
   if (request.probe == MessageRequest::Probe::claims) {

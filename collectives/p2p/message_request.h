@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/engine/clock.h>
+#include <cohort/engine/intrusive_list.h>
 #include <cohort/net/rank.h>
 
 #include <cstddef>
@@ -9,6 +10,27 @@
 #include <span>
 
 namespace cohort {
+
+/// Where a recv() stands, for whoever wants it back as long as nobody has sent to it.
+///
+/// Threads: the engine's. Lifetime: outlives the recv().
+class PostedReceive {
+ public:
+  /// What comes from now on goes to others. False, and it goes on to its end: it has its message already.
+  [[nodiscard]] bool withdraw() noexcept {
+    if (hook_ != nullptr) hook_->unlink();
+    return !is_matched_;
+  }
+  void begin(ListHook& hook) noexcept { hook_ = &hook; }
+  void end(bool is_matched) noexcept {
+    is_matched_ |= is_matched;
+    hook_ = nullptr;
+  }
+
+ private:
+  ListHook* hook_ = nullptr;  ///< while it is posted
+  bool is_matched_ = false;
+};
 
 /// One send(), recv() or probe as the caller asked for it.
 struct MessageRequest {
@@ -29,7 +51,8 @@ struct MessageRequest {
   bool takes_any_tag = false;  ///< `tag` is not looked at
   bool takes_less = false;     ///< the message may be shorter than `bytes`
   Probe probe = Probe::none;
-  std::uint64_t claim = 0;  ///< receives what was put aside as that; 0: what comes
+  std::uint64_t claim = 0;          ///< receives what was put aside as that; 0: what comes
+  PostedReceive* posted = nullptr;  ///< of a recv() that may be withdrawn
 
   [[nodiscard]] std::span<const std::byte> memory() const noexcept { return {data, bytes}; }
   [[nodiscard]] bool wants_tag(std::int32_t of) const noexcept { return takes_any_tag || of == tag; }

@@ -61,6 +61,8 @@ Task<> send_to_itself(Communicator& comm, Bytes& data) {
   co_await comm.call_message(to);
 }
 
+Task<> join(TaskScope& scope) { co_await scope.join(); }
+
 /// In a packet, in several, and of what is only offered.
 constexpr std::array<std::size_t, 5> kSizes = {0, 5, 3000, 70'000, 3'000'000};
 
@@ -214,6 +216,57 @@ TEST_P(Probes, a_synchronous_send_is_not_over_before_it_is_received) {
       Bytes got(4);
       co_await comm.recv(got, 0, 1);
       EXPECT_EQ(got, data);
+    }
+  };
+  run(2, body);
+}
+
+TEST_P(Probes, a_recv_is_withdrawn_as_long_as_nobody_has_sent_to_it) {
+  auto body = [](Communicator& comm) -> Task<> {
+    Bytes data = bytes_of(70'000, 1);
+    if (comm.rank() == 1) {
+      co_await comm.barrier();
+      co_await comm.send(data, 0, 4);
+    } else {
+      PostedReceive posted;
+      Bytes never(70'000);
+      MessageRequest from = anything(never);
+      from.posted = &posted;
+      auto receive = [&]() -> Task<> { co_await comm.call_message(from); };
+      TaskScope receives(nullptr, TaskScope::OnFailure::keep_others);
+      receives.spawn(receive());
+      co_await comm.engine().sleep_for(Duration::zero());
+      EXPECT_TRUE(posted.withdraw());
+      co_await comm.barrier();
+      Bytes got(70'000);
+      co_await comm.recv(got, 1, 4);
+      EXPECT_EQ(got, data);
+      receives.cancel(Error(ErrorKind::Cancelled, "nobody wants it"));
+      const std::optional<Error> error = co_await error_of(join(receives));
+      EXPECT_FALSE(comm.is_failed()) << text_of(error);
+    }
+    co_await comm.barrier();
+  };
+  run(2, body);
+}
+
+TEST_P(Probes, a_recv_that_has_its_message_is_not_withdrawn) {
+  auto body = [](Communicator& comm) -> Task<> {
+    for (const std::size_t size : kSizes) {
+      Bytes data = bytes_of(size, 1);
+      const MessageRequest to = sending(data, 0, 4);
+      if (comm.rank() == 1) {
+        co_await comm.call_message(to);
+      } else {
+        PostedReceive posted;
+        Bytes got(size);
+        MessageRequest from = anything(got);
+        from.posted = &posted;
+        co_await comm.call_message(from);
+        EXPECT_FALSE(posted.withdraw());
+        EXPECT_EQ(got, data);
+      }
+      co_await comm.barrier();
     }
   };
   run(2, body);
