@@ -22,7 +22,7 @@ struct Keys {
   std::map<int, bool> is_freed;
 };
 Keys& keys() {
-  static Keys all;
+  static auto& all = *new Keys();
   return all;
 }
 
@@ -44,45 +44,56 @@ void free_key(int key) {
 }
 
 void Attributes::set(int handle, int key, void* value) {
-  (void)keys().handles.at(key);
-  if (values_.contains(key)) remove(handle, key);
+  remove(handle, key);
+  const std::lock_guard lock(mutex_);
   values_[key] = {value, next_++};
 }
 
 std::optional<void*> Attributes::get(int key) const {
   (void)keys().handles.at(key);
+  const std::lock_guard lock(mutex_);
   const auto found = values_.find(key);
   return found == values_.end() ? std::nullopt : std::optional(found->second.value);
 }
 
+/// It stays where it is if the program's function refuses.
 void Attributes::remove(int handle, int key) {
   const std::shared_ptr<Key> of = keys().handles.at(key);
-  const auto found = values_.find(key);
-  if (found == values_.end()) return;
-  void* const value = found->second.value;
-  if (of->remove != nullptr) check("deletes an attribute", of->remove(handle, key, value, of->extra));
+  const std::optional<void*> value = get(key);
+  if (!value) return;
+  if (of->remove != nullptr) check("deletes an attribute", of->remove(handle, key, *value, of->extra));
+  const std::lock_guard lock(mutex_);
   values_.erase(key);
 }
 
 void Attributes::remove_all(int handle) {
-  while (!values_.empty()) {
-    const auto last =
-        std::ranges::max_element(values_, {}, [](const auto& attribute) { return attribute.second.order; });
-    remove(handle, last->first);
+  for (;;) {
+    int last = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (values_.empty()) return;
+      last = std::ranges::max_element(values_, {}, [](const auto& attribute) {
+               return attribute.second.order;
+             })->first;
+    }
+    remove(handle, last);
   }
 }
 
-Attributes Attributes::duplicate(int handle) const {
-  Attributes copies;
-  for (const auto& [key, value] : values_) {
+void Attributes::duplicate_to(Attributes& made, int handle) const {
+  std::map<int, Value> values;
+  {
+    const std::lock_guard lock(mutex_);
+    values = values_;
+  }
+  for (const auto& [key, value] : values) {
     const std::shared_ptr<Key> of = keys().handles.at(key);
     if (of->copy == nullptr) continue;
     void* copied = nullptr;
     int is_copied = 0;
     check("copies an attribute", of->copy(handle, key, of->extra, value.value, &copied, &is_copied));
-    if (is_copied != 0) copies.values_[key] = {copied, copies.next_++};
+    if (is_copied != 0) made.set(handle, key, copied);
   }
-  return copies;
 }
 
 }  // namespace cohort::mpi

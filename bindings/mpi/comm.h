@@ -3,6 +3,7 @@
 
 #include <cohort/bindings/mpi/arguments.h>
 #include <cohort/bindings/mpi/attributes.h>
+#include <cohort/bindings/mpi/guarded.h>
 #include <cohort/bindings/mpi/handles.h>
 #include <cohort/bindings/session/session.h>
 
@@ -18,13 +19,13 @@ namespace cohort::mpi {
 
 /// An MPI_Info: keys and values, of which cohort itself looks at few.
 struct Info {
-  std::map<std::string, std::string> values;
+  Guarded<std::map<std::string, std::string>> values;
 };
 
 /// An MPI_Comm. Threads: any.
 struct Comm {
   std::shared_ptr<bindings::SharedCommunicator> shared;
-  std::string name;
+  Guarded<std::string> name;
   Attributes attributes;
   Info info;
   std::atomic<MPI_Errhandler> errhandler{abi::kErrorsAreFatal};
@@ -38,6 +39,8 @@ struct Comm {
 
 /// Throws Failure for what is none, and before MPI_Init.
 [[nodiscard]] std::shared_ptr<Comm> comm_of(MPI_Comm handle);
+/// Those that have handles, which mean nothing from now on.
+[[nodiscard]] std::vector<std::shared_ptr<Comm>> remove_made_comms();
 /// Gives a communicator that was made a handle; MPI_COMM_NULL for null. It gets the parent's error handler.
 [[nodiscard]] MPI_Comm add_comm(const Comm& parent, std::shared_ptr<bindings::SharedCommunicator> made);
 
@@ -52,6 +55,7 @@ class Process {
 
   /// Joins the job of the environment, or is a world of its own where there is none.
   void start();
+  /// Says goodbye on all communicators.
   void end();
   [[nodiscard]] bool is_started() const noexcept { return is_started_; }
   [[nodiscard]] bool is_ended() const noexcept { return is_ended_; }
@@ -66,12 +70,18 @@ class Process {
   /// Buffered messages that are under way, whose senders have gone on.
   void keep_buffered(std::shared_ptr<bindings::Request> request);
   void wait_for_buffered();
+  /// Calls whose requests the program has freed: MPI_Finalize waits for them.
+  void keep_freed(std::shared_ptr<bindings::Request> request);
 
   // Of MPI_Buffer_attach:
   void* buffer = nullptr;
   Number buffer_bytes = -1;  ///< below zero: there is none
 
  private:
+  void join();
+  [[nodiscard]] std::vector<std::shared_ptr<bindings::Request>> take(
+      std::vector<std::shared_ptr<bindings::Request>>& from);
+
   std::unique_ptr<bindings::Session> session_;
   std::shared_ptr<Comm> world_;
   std::shared_ptr<Comm> self_;
@@ -79,6 +89,7 @@ class Process {
   std::atomic<bool> is_ended_{false};
   std::mutex mutex_;
   std::vector<std::shared_ptr<bindings::Request>> buffered_;
+  std::vector<std::shared_ptr<bindings::Request>> freed_;
 };
 
 /// Tells of what a call threw as the communicator's error handler asks for: the code that it returns. World's

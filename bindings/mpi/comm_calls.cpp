@@ -15,7 +15,7 @@ namespace {
 using bindings::SharedCommunicator;
 
 Handles<Comm>& made_comms() {
-  static Handles<Comm> all(abi::kMadeComm, "communicator", abi::kErrComm);
+  static auto& all = *new Handles<Comm>(abi::kMadeComm, "communicator", abi::kErrComm);
   return all;
 }
 
@@ -23,12 +23,12 @@ struct Errhandler {
   MPI_Comm_errhandler_function* function = nullptr;
 };
 Handles<Errhandler>& made_errhandlers() {
-  static Handles<Errhandler> all(abi::kMadeErrhandler, "error handler", abi::kErrArg);
+  static auto& all = *new Handles<Errhandler>(abi::kMadeErrhandler, "error handler", abi::kErrArg);
   return all;
 }
 
 Handles<Info>& made_infos() {
-  static Handles<Info> all(abi::kMadeInfo, "info", abi::kErrInfo);
+  static auto& all = *new Handles<Info>(abi::kMadeInfo, "info", abi::kErrInfo);
   return all;
 }
 /// Of MPI_INFO_NULL and MPI_INFO_ENV an empty one.
@@ -59,7 +59,7 @@ std::vector<Rank> ranks_within(const Comm& comm, const Group& group) {
 }
 
 void duplicate_attributes(MPI_Comm old, const Comm& from, MPI_Comm made) {
-  comm_of(made)->attributes = from.attributes.duplicate(old);
+  from.attributes.duplicate_to(comm_of(made)->attributes, old);
 }
 
 constexpr const char* kResourceType = "mpi_hw_resource_type";
@@ -68,12 +68,14 @@ constexpr const char* kResourceType = "mpi_hw_resource_type";
 bool is_by_host(int type, MPI_Info info) {
   if (type == abi::kCommTypeShared) return true;
   const std::shared_ptr<Info> of = info_of(info);
-  const auto found = of->values.find(kResourceType);
-  return type != abi::kCommTypeHwUnguided && found != of->values.end() &&
-         found->second == "mpi_shared_memory";
+  const auto values = of->values.get();
+  const auto found = values.find(kResourceType);
+  return type != abi::kCommTypeHwUnguided && found != values.end() && found->second == "mpi_shared_memory";
 }
 
 }  // namespace
+
+std::vector<std::shared_ptr<Comm>> remove_made_comms() { return made_comms().remove_all(); }
 
 std::shared_ptr<Comm> comm_of(MPI_Comm handle) {
   if (handle == abi::kCommWorld) return Process::get().world();
@@ -166,27 +168,34 @@ void comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* 
 void comm_dup(MPI_Comm comm, MPI_Comm* made) {
   const std::shared_ptr<Comm> parent = comm_of(comm);
   *made = add_comm(*parent, split(*parent, 0, parent->rank()));
-  comm_of(*made)->info = parent->info;
+  comm_of(*made)->info.values.set(parent->info.values.get());
   duplicate_attributes(comm, *parent, *made);
 }
 void comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made) {
   comm_dup(comm, made);
-  comm_of(*made)->info = *info_of(info);
+  comm_of(*made)->info.values.set(info_of(info)->values.get());
 }
 
-Prepared comm_idup(MPI_Comm comm, MPI_Comm* made) {
+namespace {
+
+Prepared duplicate_later(MPI_Comm comm, const Info& hints, MPI_Comm* made) {
   Prepared prepared(comm);
   const std::shared_ptr<Comm> parent = prepared.comm();
   *made = abi::kCommNull;
   prepared.begin_with(parent->shared->prepare_split(0, parent->rank()));
-  prepared.when_over([=](const bindings::Request& request) {
+  prepared.when_over([=, values = hints.values.get()](const bindings::Request& request) {
     *made = add_comm(*parent, request.made);
+    comm_of(*made)->info.values.set(values);
     duplicate_attributes(comm, *parent, *made);
   });
   return prepared;
 }
-Prepared comm_idup_with_info(MPI_Comm comm, MPI_Info /*info*/, MPI_Comm* made) {
-  return comm_idup(comm, made);
+
+}  // namespace
+
+Prepared comm_idup(MPI_Comm comm, MPI_Comm* made) { return duplicate_later(comm, comm_of(comm)->info, made); }
+Prepared comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made) {
+  return duplicate_later(comm, *info_of(info), made);
 }
 
 void comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* made) {
@@ -226,9 +235,9 @@ void comm_disconnect(MPI_Comm* comm) { comm_free(comm); }
 
 void comm_get_name(MPI_Comm comm, char* name, int* length) {
   if (comm == abi::kCommNull) return give_name("MPI_COMM_NULL", name, length);
-  give_name(comm_of(comm)->name, name, length);
+  give_name(comm_of(comm)->name.get(), name, length);
 }
-void comm_set_name(MPI_Comm comm, const char* name) { comm_of(comm)->name = name; }
+void comm_set_name(MPI_Comm comm, const char* name) { comm_of(comm)->name.set(name); }
 
 void comm_create_errhandler(MPI_Comm_errhandler_function* function, MPI_Errhandler* handler) {
   *handler = made_errhandlers().add(std::make_shared<Errhandler>(Errhandler{function}));
@@ -284,7 +293,9 @@ void comm_get_attr(MPI_Comm comm, int key, void* value, int* flag) {
 
 // MPI_Info_...
 
-void comm_set_info(MPI_Comm comm, MPI_Info info) { comm_of(comm)->info = *info_of(info); }
+void comm_set_info(MPI_Comm comm, MPI_Info info) {
+  comm_of(comm)->info.values.set(info_of(info)->values.get());
+}
 void comm_get_info(MPI_Comm comm, MPI_Info* info) {
   *info = made_infos().add(std::make_shared<Info>(comm_of(comm)->info));
 }
@@ -298,32 +309,34 @@ void info_free(MPI_Info* info) {
   *info = abi::kInfoNull;
 }
 void info_set(MPI_Info info, const char* key, const char* value) {
-  made_infos().at(info)->values[key] = value;
+  made_infos().at(info)->values.with([&](auto& values) { values[key] = value; });
 }
 void info_delete(MPI_Info info, const char* key) {
-  if (made_infos().at(info)->values.erase(key) == 0)
+  if (made_infos().at(info)->values.with([&](auto& values) { return values.erase(key); }) == 0)
     fail(abi::kErrInfoNoKey, fmt::format("there is no key '{}'", key));
 }
 void info_get(MPI_Info info, const char* key, int room, char* value, int* flag) {
-  const std::shared_ptr<Info> of = info_of(info);
-  const auto found = of->values.find(key);
-  *flag = found != of->values.end() ? 1 : 0;
+  const auto values = info_of(info)->values.get();
+  const auto found = values.find(key);
+  *flag = found != values.end() ? 1 : 0;
   int length = 0;
   if (*flag != 0) give_text(found->second, room + 1, value, &length);
 }
 void info_get_valuelen(MPI_Info info, const char* key, int* length, int* flag) {
-  const std::shared_ptr<Info> of = info_of(info);
-  const auto found = of->values.find(key);
-  *flag = found != of->values.end() ? 1 : 0;
+  const auto values = info_of(info)->values.get();
+  const auto found = values.find(key);
+  *flag = found != values.end() ? 1 : 0;
   if (*flag != 0) *length = static_cast<int>(found->second.size());
 }
-void info_get_nkeys(MPI_Info info, int* keys) { *keys = static_cast<int>(info_of(info)->values.size()); }
+void info_get_nkeys(MPI_Info info, int* keys) {
+  *keys = static_cast<int>(info_of(info)->values.get().size());
+}
 void info_get_nthkey(MPI_Info info, int number, char* key) {
-  const std::shared_ptr<Info> of = info_of(info);
-  if (number < 0 || static_cast<std::size_t>(number) >= of->values.size())
-    fail(abi::kErrArg, fmt::format("key {} of {}", number, of->values.size()));
+  const auto values = info_of(info)->values.get();
+  if (number < 0 || static_cast<std::size_t>(number) >= values.size())
+    fail(abi::kErrArg, fmt::format("key {} of {}", number, values.size()));
   int length = 0;
-  give_text(std::next(of->values.begin(), number)->first, abi::kMostInfoKey, key, &length);
+  give_text(std::next(values.begin(), number)->first, abi::kMostInfoKey, key, &length);
 }
 
 }  // namespace cohort::mpi

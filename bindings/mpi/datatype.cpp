@@ -79,6 +79,19 @@ constexpr std::array kPredefined = {
 
 constexpr MPI_Datatype kFirstPair = static_cast<MPI_Datatype>(0x8c000000);
 
+constexpr Number kIntAlignment = alignof(int);
+
+/// As a compiler of C has it in a struct: complex numbers and pairs as their parts.
+Number alignment_of(Element element, std::size_t size) {
+  switch (element) {
+    case Element::two_int: return kIntAlignment;
+    case Element::complex_float: return alignof(float);
+    case Element::complex_double: return alignof(double);
+    case Element::complex_long_double: return alignof(long double);
+    default: return static_cast<Number>(std::clamp(size, std::size_t{1}, alignof(long double)));
+  }
+}
+
 /// A value of so many bytes, and an int behind it.
 std::shared_ptr<Datatype> make_pair(const char* name, Element element, std::size_t value, Number extent) {
   auto type = std::make_shared<Datatype>();
@@ -86,12 +99,13 @@ std::shared_ptr<Datatype> make_pair(const char* name, Element element, std::size
   type->basics = 2;
   type->size = value + sizeof(int);
   type->extent = extent;
+  type->alignment = std::max(static_cast<Number>(std::min(value, alignof(long double))), kIntAlignment);
   const auto index_at = static_cast<Number>(std::max(value, sizeof(int)));
   if (index_at == static_cast<Number>(value))
     type->segments = {{0, value + sizeof(int)}};
   else
     type->segments = {{0, value}, {index_at, sizeof(int)}};
-  type->name = name;
+  type->name.set(name);
   return type;
 }
 
@@ -104,8 +118,9 @@ class PredefinedTypes {
       type->size = static_cast<std::size_t>(of.handle >> 8 & 0xff);
       type->basics = of.element == Element::two_int ? 2 : 1;
       type->extent = static_cast<Number>(type->size);
+      type->alignment = alignment_of(of.element, type->size);
       if (type->size != 0) type->segments = {{0, type->size}};
-      type->name = of.name;
+      type->name.set(of.name);
       types_[static_cast<std::size_t>(of.handle & 0xff)] = std::move(type);
     }
     pairs_ = {make_pair("MPI_FLOAT_INT", Element::float_int, 4, 8),
@@ -166,12 +181,12 @@ void Datatype::unpack(const std::byte* from, std::size_t bytes, void* to) const 
 }
 
 Handles<Datatype>& made_datatypes() {
-  static Handles<Datatype> all(abi::kMadeDatatype, "datatype", abi::kErrType);
+  static auto& all = *new Handles<Datatype>(abi::kMadeDatatype, "datatype", abi::kErrType);
   return all;
 }
 
 std::shared_ptr<Datatype> datatype_of(MPI_Datatype handle) {
-  static const PredefinedTypes predefined;
+  static const auto& predefined = *new PredefinedTypes();
   if (handle == abi::kDatatypeNull) fail(abi::kErrType, "the datatype is MPI_DATATYPE_NULL; give one");
   if (std::shared_ptr<Datatype> type = predefined.find(handle)) return type;
   return made_datatypes().at(handle);

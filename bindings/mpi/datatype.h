@@ -3,6 +3,7 @@
 
 #include <cohort/bindings/mpi/arguments.h>
 #include <cohort/bindings/mpi/attributes.h>
+#include <cohort/bindings/mpi/guarded.h>
 #include <cohort/bindings/mpi/handles.h>
 
 #include <cstddef>
@@ -61,9 +62,11 @@ struct Datatype {
   std::size_t size = 0;    ///< bytes without gaps
   Number lower = 0;
   Number extent = 0;                ///< from one to the next
+  Number alignment = 1;             ///< of the strictest predefined type in it
+  bool is_bounded = false;          ///< its extent is what the program said, or that of its parts is
   std::vector<Segment> segments{};  ///< in the order in which they are sent; neighbours are joined
   Recipe recipe{};
-  std::string name{};
+  Guarded<std::string> name{};
   Attributes attributes{};
 
   /// Whether several lie one behind the other, from the address on.

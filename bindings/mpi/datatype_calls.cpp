@@ -14,6 +14,9 @@
 namespace cohort::mpi {
 namespace {
 
+constexpr auto kLowerBound = static_cast<MPI_Datatype>(0x4c000010);
+constexpr auto kUpperBound = static_cast<MPI_Datatype>(0x4c000011);
+
 /// Puts a datatype together from others at places in bytes.
 class Maker {
  public:
@@ -30,6 +33,8 @@ class Maker {
       const Number last = at + (count - 1) * type.extent;
       first_ = std::min({first_, at + type.lower, last + type.lower});
       last_ = std::max({last_, at + type.lower + type.extent, last + type.lower + type.extent});
+      made_->alignment = std::max(made_->alignment, type.alignment);
+      made_->is_bounded |= type.is_bounded;
       is_empty_ = false;
     }
     made_->size += many * type.size;
@@ -38,15 +43,25 @@ class Maker {
     made_->element = has_element_ && made_->element != type.element ? Element::none : type.element;
     has_element_ = true;
   }
-  void add(Number count, Number at, MPI_Datatype type) { add(count, at, *datatype_of(type)); }
+  void add(Number count, Number at, MPI_Datatype type) {
+    if (type == kLowerBound || type == kUpperBound)
+      fail(abi::kErrType, "MPI_LB and MPI_UB are no part of MPI any more; use MPI_Type_create_resized");
+    add(count, at, *datatype_of(type));
+  }
+  /// Several lie one behind the other as a compiler of C lays out an array of such structs.
+  void align() {
+    if (made_->is_bounded || is_empty_) return;
+    const Number over = (last_ - first_) % made_->alignment;
+    if (over != 0) last_ += made_->alignment - over;
+  }
   /// Instead of what it comes to.
   void set_bounds(Number lower, Number extent) {
     made_->lower = lower;
     made_->extent = extent;
-    is_bounded_ = true;
+    made_->is_bounded = has_own_bounds_ = true;
   }
   MPI_Datatype finish(Recipe recipe) {
-    if (!is_bounded_ && !is_empty_) {
+    if (!has_own_bounds_ && !is_empty_) {
       made_->lower = first_;
       made_->extent = last_ - first_;
     }
@@ -69,7 +84,7 @@ class Maker {
   Number first_ = std::numeric_limits<Number>::max();
   Number last_ = std::numeric_limits<Number>::min();
   bool is_empty_ = true;
-  bool is_bounded_ = false;
+  bool has_own_bounds_ = false;
   bool has_element_ = false;
 };
 
@@ -103,6 +118,7 @@ void type_contiguous(Number count, MPI_Datatype old, MPI_Datatype* made) {
 
 void type_vector(Number count, Number block, Number stride, MPI_Datatype old, MPI_Datatype* made) {
   const std::shared_ptr<Datatype> type = datatype_of(old);
+  (void)size_of(count);
   Maker maker;
   for (Number i = 0; i < count; ++i) maker.add(block, i * stride * type->extent, *type);
   *made = maker.finish({abi::kCombinerVector, {narrow(count), narrow(block), narrow(stride)}, {}, {old}, {}});
@@ -110,6 +126,7 @@ void type_vector(Number count, Number block, Number stride, MPI_Datatype old, MP
 
 void type_create_hvector(Number count, Number block, Number stride, MPI_Datatype old, MPI_Datatype* made) {
   const std::shared_ptr<Datatype> type = datatype_of(old);
+  (void)size_of(count);
   Maker maker;
   for (Number i = 0; i < count; ++i) maker.add(block, i * stride, *type);
   *made = maker.finish({abi::kCombinerHvector, {narrow(count), narrow(block)}, {stride}, {old}, {}});
@@ -162,6 +179,7 @@ void type_create_struct(Number count, Numbers blocks, Numbers places, const MPI_
   const std::size_t many = size_of(count);
   Maker maker;
   for (std::size_t i = 0; i < many; ++i) maker.add(blocks[i], places[i], types[i]);
+  maker.align();
   *made = maker.finish({abi::kCombinerStruct,
                         integers_of({narrow(count)}, blocks, many),
                         addresses_of(places, many),
@@ -214,7 +232,7 @@ void type_dup(MPI_Datatype old, MPI_Datatype* made) {
   const std::shared_ptr<Datatype> type = datatype_of(old);
   auto copy = std::make_shared<Datatype>(*type);
   copy->recipe = {abi::kCombinerDup, {}, {}, {old}, {type}};
-  copy->attributes = type->attributes.duplicate(old);
+  type->attributes.duplicate_to(copy->attributes, old);
   *made = made_datatypes().add(std::move(copy));
 }
 
@@ -249,9 +267,9 @@ void type_get_true_extent_x(MPI_Datatype type, MPI_Count* lower, MPI_Count* exte
 }
 
 void type_get_name(MPI_Datatype type, char* name, int* length) {
-  give_name(datatype_of(type)->name, name, length);
+  give_name(datatype_of(type)->name.get(), name, length);
 }
-void type_set_name(MPI_Datatype type, const char* name) { datatype_of(type)->name = name; }
+void type_set_name(MPI_Datatype type, const char* name) { datatype_of(type)->name.set(name); }
 
 void type_get_envelope(MPI_Datatype type, int* integers, int* addresses, int* types, int* combiner) {
   const std::shared_ptr<Datatype> of = datatype_of(type);

@@ -55,9 +55,12 @@ int start(const char* function, MPI_Comm comm, MPI_Request* handle, Make&& make)
 template <class Keep>
 int prepare(const char* function, MPI_Comm comm, MPI_Request* handle, Keep&& keep) noexcept {
   return call(function, comm, [&] {
-    auto make = keep();
+    Request::Make make = [make = keep(), named = std::make_shared<NamedObjects>()] {
+      const NamedObjects::Use use(*named);
+      return make();
+    };
     (void)make();
-    auto request = std::make_shared<Request>(function, Request::Make(std::move(make)));
+    auto request = std::make_shared<Request>(function, std::move(make));
     request->report_to(comm);
     *handle = made_requests().add(std::move(request));
   });

@@ -24,7 +24,7 @@ struct Kept {
   int next = 0;
 };
 Kept& kept() {
-  static Kept all;
+  static auto& all = *new Kept();
   return all;
 }
 

@@ -11,7 +11,7 @@ namespace cohort::mpi {
 namespace {
 
 Handles<const Group>& made_groups() {
-  static Handles<const Group> all(abi::kMadeGroup, "group", abi::kErrGroup);
+  static auto& all = *new Handles<const Group>(abi::kMadeGroup, "group", abi::kErrGroup);
   return all;
 }
 

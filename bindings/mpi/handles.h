@@ -2,14 +2,42 @@
 #pragma once
 
 #include <cohort/bindings/mpi/failure.h>
+#include <cohort/engine/immovable.h>
 
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 #include <mutex>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace cohort::mpi {
+
+/// The objects that a persistent request was prepared with: its handles stand for them though the program may
+/// have freed them since, and handles are given again.
+class NamedObjects {
+ public:
+  /// In this thread, as long as it lives. Those that are looked up meanwhile are kept, too.
+  class Use : Immovable {
+   public:
+    explicit Use(NamedObjects& objects) noexcept : before_(std::exchange(current, &objects)) {}
+    ~Use() { current = before_; }
+
+   private:
+    NamedObjects* const before_;
+  };
+  static inline thread_local NamedObjects* current = nullptr;
+
+  /// `handles`: whose.
+  [[nodiscard]] std::shared_ptr<void>& at(const void* handles, int handle) {
+    return objects_[{handles, handle}];
+  }
+
+ private:
+  std::map<std::pair<const void*, int>, std::shared_ptr<void>> objects_;
+};
 
 /// Objects that a program knows by an int: its upper byte says what they are, the rest which one.
 ///
@@ -34,14 +62,31 @@ class Handles {
   }
   /// Throws Failure for a handle that is none.
   [[nodiscard]] std::shared_ptr<T> at(int handle) {
-    const std::lock_guard lock(mutex_);
-    return find(handle);
+    NamedObjects* const named = NamedObjects::current;
+    if (named == nullptr) {
+      const std::lock_guard lock(mutex_);
+      return find(handle);
+    }
+    if (named->at(this, handle) == nullptr) {
+      const std::lock_guard lock(mutex_);
+      named->at(this, handle) = std::const_pointer_cast<std::remove_const_t<T>>(find(handle));
+    }
+    return std::static_pointer_cast<T>(named->at(this, handle));
   }
   std::shared_ptr<T> remove(int handle) {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<T> object = std::move(find(handle));
     free_.push_back(number_of(handle));
     return object;
+  }
+
+  /// All that are there.
+  [[nodiscard]] std::vector<std::shared_ptr<T>> remove_all() {
+    const std::lock_guard lock(mutex_);
+    free_.clear();
+    std::vector<std::shared_ptr<T>> all = std::exchange(objects_, {});
+    std::erase(all, nullptr);
+    return all;
   }
 
  private:

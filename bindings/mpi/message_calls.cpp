@@ -15,7 +15,7 @@ struct Message {
   Envelope envelope;
 };
 Handles<Message>& made_messages() {
-  static Handles<Message> all(abi::kMadeRequest, "message", abi::kErrRequest);
+  static auto& all = *new Handles<Message>(abi::kMadeRequest, "message", abi::kErrRequest);
   return all;
 }
 
@@ -99,8 +99,22 @@ std::optional<Envelope> look(MPI_Comm comm, int source, int tag, MessageRequest:
   return waits ? prepared.shared().call_message(request) : prepared.shared().look_now(request);
 }
 
-MPI_Message add(MPI_Comm comm, const Envelope& envelope) {
-  return made_messages().add(std::make_shared<Message>(Message{comm_of(comm), envelope}));
+/// Puts a message aside, if there is one or `waits`. It has its handle before: without one nobody could
+/// receive it any more.
+std::optional<Envelope> claim(MPI_Comm comm, int source, int tag, bool waits, MPI_Message* handle) {
+  auto message = std::make_shared<Message>(Message{comm_of(comm), {}});
+  const MPI_Message made = made_messages().add(message);
+  std::optional<Envelope> found;
+  try {
+    found = look(comm, source, tag, MessageRequest::Probe::claims, waits);
+  } catch (...) {
+    made_messages().remove(made);
+    throw;
+  }
+  if (!found) made_messages().remove(made);
+  if (found) message->envelope = *found;
+  *handle = found ? made : abi::kMessageNull;
+  return found;
 }
 
 }  // namespace
@@ -186,18 +200,15 @@ void iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
 void mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
   *message = abi::kMessageNoProc;
   if (source == abi::kProcNull) return give_status_of_nobody(status);
-  const std::optional<Envelope> found = look(comm, source, tag, MessageRequest::Probe::claims, true);
-  *message = add(comm, *found);
-  give_status(status, *found);
+  give_status(status, *claim(comm, source, tag, true, message));
 }
 
 void improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
   *flag = 1;
   *message = abi::kMessageNoProc;
   if (source == abi::kProcNull) return give_status_of_nobody(status);
-  const std::optional<Envelope> found = look(comm, source, tag, MessageRequest::Probe::claims, false);
+  const std::optional<Envelope> found = claim(comm, source, tag, false, message);
   *flag = found ? 1 : 0;
-  *message = found ? add(comm, *found) : abi::kMessageNull;
   if (found) give_status(status, *found);
 }
 

@@ -263,7 +263,7 @@ struct MadeOp {
   bool commutes = false;
 };
 Handles<MadeOp>& made_ops() {
-  static Handles<MadeOp> all(abi::kMadeOp, "operation", abi::kErrOp);
+  static auto& all = *new Handles<MadeOp>(abi::kMadeOp, "operation", abi::kErrOp);
   return all;
 }
 
@@ -317,7 +317,7 @@ std::shared_ptr<Datatype> reducible(MPI_Datatype datatype) {
 
 [[noreturn]] void refuse(const Datatype& type) {
   fail(abi::kErrOp, fmt::format("MPI defines no such operation on elements of {}",
-                                type.name.empty() ? "that datatype" : type.name));
+                                type.name.get().empty() ? "that datatype" : type.name.get()));
 }
 
 }  // namespace

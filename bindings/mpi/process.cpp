@@ -19,6 +19,8 @@ namespace cohort::mpi {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
+/// What a parent sees of the code that a process ends with.
+constexpr int kExitMask = 0xff;
 
 /// Programs that set no handler of their own get this one.
 MPI_Errhandler first_errhandler() {
@@ -39,15 +41,24 @@ Process& Process::get() {
 
 void Process::start() {
   if (is_started_.exchange(true)) fail(abi::kErrOther, "it was called before; once is enough");
+  try {
+    join();
+  } catch (...) {
+    is_started_ = false;
+    throw;
+  }
+}
+
+void Process::join() {
   CommunicatorOptions options = CommunicatorOptions::from_environment();
   environment::warn_of_misspelt_variables(options.join.rank);
   session_ = std::make_unique<bindings::Session>();
   auto world = std::make_shared<Comm>();
   world->shared = session_->join(std::move(options));
-  world->name = "MPI_COMM_WORLD";
+  world->name.set("MPI_COMM_WORLD");
   auto self = std::make_shared<Comm>();
   self->shared = world->shared->group({world->shared->rank()}, "self");
-  self->name = "MPI_COMM_SELF";
+  self->name.set("MPI_COMM_SELF");
   world->errhandler = self->errhandler = first_errhandler();
   world_ = std::move(world);
   self_ = std::move(self);
@@ -58,7 +69,14 @@ void Process::end() {
   self_->attributes.remove_all(abi::kCommSelf);
   before->attributes.remove_all(abi::kCommWorld);
   wait_for_buffered();
+  for (const auto& request : take(freed_)) (void)request->is_over_by(kNever);
   is_ended_ = true;
+  std::vector<std::shared_ptr<bindings::Request>> closings;
+  for (const auto& comm : remove_made_comms()) {
+    closings.push_back(comm->shared->prepare_close());
+    comm->shared->start(closings.back());
+  }
+  for (const auto& closing : closings) (void)closing->is_over_by(kNever);
   self_->shared->close();
   before->shared->close();
 }
@@ -91,12 +109,19 @@ void Process::keep_buffered(std::shared_ptr<bindings::Request> request) {
 }
 
 void Process::wait_for_buffered() {
-  std::vector<std::shared_ptr<bindings::Request>> all;
-  {
-    const std::lock_guard lock(mutex_);
-    all.swap(buffered_);
-  }
-  for (const auto& request : all) request->wait();
+  for (const auto& request : take(buffered_)) request->wait();
+}
+
+void Process::keep_freed(std::shared_ptr<bindings::Request> request) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(freed_, [](const auto& one) { return one->is_over(); });
+  freed_.push_back(std::move(request));
+}
+
+std::vector<std::shared_ptr<bindings::Request>> Process::take(
+    std::vector<std::shared_ptr<bindings::Request>>& from) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(from, {});
 }
 
 // What programs call.
@@ -115,7 +140,8 @@ void is_thread_main(int* flag) { *flag = 1; }
 
 void abort(MPI_Comm /*comm*/, int code) {
   std::fprintf(stderr, "cohort: MPI_Abort with code %d\n", code);
-  Process::get().abort(fmt::format("it called MPI_Abort with code {}", code), code == 0 ? 1 : code);
+  Process::get().abort(fmt::format("it called MPI_Abort with code {}", code),
+                       (code & kExitMask) == 0 ? 1 : code);
 }
 
 void get_version(int* version, int* subversion) {

@@ -19,7 +19,7 @@ bool is_wanted(const MPI_Status* status) { return status != nullptr && status !=
 }  // namespace
 
 Handles<Request>& made_requests() {
-  static Handles<Request> all(abi::kMadeRequest, "request", abi::kErrRequest);
+  static auto& all = *new Handles<Request>(abi::kMadeRequest, "request", abi::kErrRequest);
   return all;
 }
 
@@ -86,14 +86,9 @@ void Request::tell(MPI_Status* status) const {
 void Request::take(MPI_Status* status) {
   tell(status);
   is_active_ = false;
+  const bool is_cancelled = was_cancelled();
   const Parts parts = std::exchange(parts_, {});
   const std::shared_ptr<Prepared::Kept> kept = std::exchange(kept_, nullptr);
-  const bool is_cancelled = [&] {
-    parts_ = parts;
-    const bool was = was_cancelled();
-    parts_ = {};
-    return was;
-  }();
   if (is_cancelled) return;
   for (const auto& part : parts)
     if (part != nullptr) part->wait();
@@ -105,14 +100,20 @@ void Request::cancel() {
   if (!is_active_) fail(abi::kErrRequest, "there is nothing to cancel: it is not under way");
   if (!is_receive_ || parts_[0] != nullptr || parts_[1] == nullptr) return;
   is_cancelling_ = true;
-  parts_[1]->cancel();
+  parts_[1]->withdraw();
 }
 
 void Request::let_go() {
-  if (!is_active_ || kept_ == nullptr || parts_[1] == nullptr) return;
-  parts_[1]->when_over([kept = kept_](bindings::Request& over) {
+  if (!is_active_ || parts_[1] == nullptr) return;
+  if (!is_receive_) Process::get().keep_freed(parts_[1]);
+  if (kept_ == nullptr) return;
+  parts_[1]->when_over([kept = kept_, function = function_, comm = handler_](bindings::Request& over) {
     if (over.failure() != nullptr) return;
-    for (const auto& function : kept->when_over) function(over);
+    try {
+      for (const auto& last : kept->when_over) last(over);
+    } catch (...) {
+      (void)report(function, comm, std::current_exception());
+    }
   });
 }
 

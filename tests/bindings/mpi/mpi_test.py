@@ -84,6 +84,16 @@ class Compiled(unittest.TestCase):
         self.assertNotEqual(status, 0, text)
         self.assertIn("MPI_Bcast: root 2 of a communicator of 2", text)
 
+    def test_a_program_gives_up_inside_its_operation(self):
+        status, text = run_ranks(2, self.program, "in_operation")
+        self.assertNotEqual(status, 0, text)
+        self.assertIn("MPI_Abort with code 5", text)
+        self.assertNotIn("timeout", text)
+
+    def test_no_code_of_an_abort_looks_like_success(self):
+        status, text = run_ranks(1, self.program, "code_256")
+        self.assertNotEqual(status, 0, text)
+
 
 if __name__ == "__main__":
     unittest.main()

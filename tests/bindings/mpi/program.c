@@ -74,15 +74,119 @@ static void test_communicators(int rank, int size) {
   check(half == MPI_COMM_NULL, "a communicator that was freed");
 }
 
+/* Elements of an array lie as the compiler has them; of a datatype that is freed, a persistent request keeps what
+   it is. */
+static void test_datatypes(int rank) {
+  struct {
+    double value;
+    int number;
+  } own[2] = {{1.5, 2}, {3.5, 4}}, got[2] = {{0, 0}, {0, 0}};
+  int lengths[2] = {1, 1};
+  MPI_Aint places[2] = {0, sizeof(double)};
+  MPI_Datatype types[2] = {MPI_DOUBLE, MPI_INT}, type, other;
+  MPI_Type_create_struct(2, lengths, places, types, &type);
+  MPI_Type_commit(&type);
+  MPI_Aint lower = 0, extent = 0;
+  MPI_Type_get_extent(type, &lower, &extent);
+  check(lower == 0 && extent == sizeof own[0], "the extent of a struct");
+  MPI_Request requests[2];
+  MPI_Send_init(own, 2, type, rank, 5, MPI_COMM_WORLD, &requests[0]);
+  MPI_Recv_init(got, 2, type, rank, 5, MPI_COMM_WORLD, &requests[1]);
+  MPI_Type_free(&type);
+  MPI_Type_contiguous(1, MPI_CHAR, &other);
+  MPI_Startall(2, requests);
+  MPI_Status statuses[2];
+  MPI_Waitall(2, requests, statuses);
+  for (int i = 0; i < 2; ++i)
+    check(got[i].value == own[i].value && got[i].number == own[i].number, "an array of structs");
+  for (int i = 0; i < 2; ++i) MPI_Request_free(&requests[i]);
+  MPI_Type_free(&other);
+}
+
+/* A receive that is cancelled at some moment has its message, or leaves it to the next one. */
+static void test_cancelling(int rank, int size) {
+  enum { kInts = 1 << 20, kRounds = 20 };
+  if (size < 2 || rank > 1) return;
+  int* data = malloc(sizeof(int) * kInts);
+  for (int round = 0; round < kRounds; ++round) {
+    for (int i = 0; i < kInts; ++i) data[i] = rank == 1 ? round : -1;
+    if (rank == 1) {
+      MPI_Send(data, kInts, MPI_INT, 0, 9, MPI_COMM_WORLD);
+      continue;
+    }
+    MPI_Request request;
+    MPI_Status status;
+    MPI_Irecv(data, kInts, MPI_INT, 1, 9, MPI_COMM_WORLD, &request);
+    int is_over = 0, was_cancelled = 0;
+    for (int i = 0; i < round && !is_over; ++i) MPI_Request_get_status(request, &is_over, &status);
+    MPI_Cancel(&request);
+    MPI_Wait(&request, &status);
+    MPI_Test_cancelled(&status, &was_cancelled);
+    if (was_cancelled) MPI_Recv(data, kInts, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    check(data[0] == round && data[kInts - 1] == round, "a message whose receive was to be cancelled");
+  }
+  free(data);
+}
+
+/* Attributes: a function that copies one sets another meanwhile. */
+static int second_key;
+static int copy_and_set(MPI_Comm comm, int key, void* extra, void* value, void* copy, int* flag) {
+  (void)key;
+  (void)extra;
+  MPI_Comm_set_attr(comm, second_key, value);
+  *(void**)copy = value;
+  *flag = 1;
+  return MPI_SUCCESS;
+}
+static void test_attributes(void) {
+  int key = 0, flag = 0, own = 0;
+  void* value = NULL;
+  MPI_Comm made;
+  MPI_Comm_create_keyval(copy_and_set, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &second_key, NULL);
+  MPI_Comm_set_attr(MPI_COMM_WORLD, key, &own);
+  MPI_Comm_dup(MPI_COMM_WORLD, &made);
+  MPI_Comm_get_attr(made, key, &value, &flag);
+  check(flag && value == &own, "an attribute of a duplicate");
+  MPI_Comm_get_attr(MPI_COMM_WORLD, second_key, &value, &flag);
+  check(flag && value == &own, "an attribute that was set while another was copied");
+  /* Not freed: MPI_Finalize closes it, once what is sent there has arrived. */
+  MPI_Request request;
+  MPI_Isend(&own, 1, MPI_INT, 0, 1, made, &request);
+  MPI_Request_free(&request);
+  int rank = 0, size = 0;
+  MPI_Comm_rank(made, &rank);
+  MPI_Comm_size(made, &size);
+  for (int i = 0; i < size && rank == 0; ++i)
+    MPI_Recv(&own, 1, MPI_INT, MPI_ANY_SOURCE, 1, made, MPI_STATUS_IGNORE);
+}
+
+/* Called where cohort runs, which this ends. */
+static void give_up(void* in, void* inout, int* count, MPI_Datatype* type) {
+  (void)in, (void)inout, (void)count, (void)type;
+  MPI_Abort(MPI_COMM_WORLD, 5);
+}
+static void abort_in_operation(void) {
+  MPI_Op op;
+  MPI_Op_create(give_up, 1, &op);
+  int value = 1, all = 0;
+  MPI_Allreduce(&value, &all, 1, MPI_INT, op, MPI_COMM_WORLD);
+}
+
 int main(int argc, char** argv) {
   int rank = 0, size = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (argc > 1 && strcmp(argv[1], "fatal") == 0) MPI_Bcast(&rank, 1, MPI_INT, size, MPI_COMM_WORLD);
+  if (argc > 1 && strcmp(argv[1], "in_operation") == 0) abort_in_operation();
+  if (argc > 1 && strcmp(argv[1], "code_256") == 0) MPI_Abort(MPI_COMM_WORLD, 256);
   test_collectives(rank, size);
   test_messages(rank, size);
   test_communicators(rank, size);
+  test_datatypes(rank);
+  test_cancelling(rank, size);
+  test_attributes();
   printf("all is well among %d\n", size);
   return MPI_Finalize();
 }
