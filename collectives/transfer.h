@@ -20,8 +20,7 @@ class TransferBase {
   TransferBase& operator=(const TransferBase&) = delete;
 
  protected:
-  /// Throws InvalidArgument for a rank that is none or this one, and for no memory. Field by field: a request
-  /// that was just written and is copied whole waits until its parts have left the store buffer.
+  /// Throws InvalidArgument for a rank that is none or this one, and for no memory.
   TransferBase(CommunicatorCore& core, bool sends, Rank peer, std::int32_t tag, std::byte* data,
                std::size_t bytes);
   /// Also of this rank's messages to itself.

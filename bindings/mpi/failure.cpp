@@ -74,6 +74,11 @@ abi::ErrorClass class_of(ErrorKind kind) noexcept {
 
 void fail(abi::ErrorClass of, std::string text) { throw Failure(of, std::move(text)); }
 
+void fail_receive(bool is_too_short) {
+  if (is_too_short) fail(abi::kErrTruncate, as_error(std::current_exception()).what());
+  throw;
+}
+
 int keep_failure(const char* function, const std::exception_ptr& failure) noexcept {
   abi::ErrorClass of = abi::kErrOther;
   try {

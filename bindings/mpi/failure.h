@@ -22,6 +22,8 @@ class Failure final : public std::exception {
 };
 
 [[noreturn]] void fail(abi::ErrorClass of, std::string text);
+/// What is being caught, of a receive: thrown again, and as MPI_ERR_TRUNCATE where its buffer is too short.
+[[noreturn]] void fail_receive(bool is_too_short);
 
 /// Keeps "MPI_Send: what happened" for MPI_Error_string, among the last thousand: the code that stands for
 /// it.

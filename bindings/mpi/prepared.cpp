@@ -159,8 +159,20 @@ void Prepared::complete(MPI_Status* status) {
     return request.take(status);
   }
   if (const auto* const message = std::get_if<MessageRequest>(&*first_)) {
-    const Envelope envelope = shared().call_message(*message);
-    if (status != abi::kStatusIgnore && status != nullptr && !message->sends) give_status(status, envelope);
+    if (message->sends) {
+      (void)shared().call_message(*message);
+      return;
+    }
+    PostedReceive posted;
+    MessageRequest receive = *message;
+    receive.posted = &posted;
+    Envelope envelope;
+    try {
+      envelope = shared().call_message(receive);
+    } catch (...) {
+      fail_receive(posted.is_too_short());
+    }
+    if (status != abi::kStatusIgnore && status != nullptr) give_status(status, envelope);
   } else {
     shared().call(*first_);
   }

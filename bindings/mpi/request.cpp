@@ -90,8 +90,14 @@ void Request::take(MPI_Status* status) {
   const Parts parts = std::exchange(parts_, {});
   const std::shared_ptr<Prepared::Kept> kept = std::exchange(kept_, nullptr);
   if (is_cancelled) return;
-  for (const auto& part : parts)
-    if (part != nullptr) part->wait();
+  for (const auto& part : parts) {
+    if (part == nullptr) continue;
+    try {
+      part->wait();
+    } catch (...) {
+      fail_receive(part->posted.is_too_short());
+    }
+  }
   if (kept == nullptr) return;
   for (const auto& function : kept->when_over) function(*parts[1]);
 }

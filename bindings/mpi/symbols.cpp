@@ -10,7 +10,7 @@ namespace cohort::mpi {
 int refuse_missing(const char* function, const char* reason) noexcept {
   return call(function, abi::kCommWorld, [&] {
     fail(abi::kErrUnsupportedOperation,
-         fmt::format("cohort does not have {}; docs/use/mpi.md says what it has", reason));
+         fmt::format("cohort does not have {}; its documentation on MPI says what it has", reason));
   });
 }
 

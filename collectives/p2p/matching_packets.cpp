@@ -298,6 +298,7 @@ void Matching::match(Incoming& incoming, Rank from, const Packet& packet) {
     incoming.bytes = packet.bytes;
     return;
   }
+  if (incoming.request.posted != nullptr) incoming.request.posted->refuse();
   const auto& peers = use_.membership.peers;
   use_.health.fail(
       Error(ErrorKind::Mismatch,

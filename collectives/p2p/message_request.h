@@ -26,10 +26,14 @@ class PostedReceive {
     is_matched_ |= is_matched;
     hook_ = nullptr;
   }
+  /// Whether it failed because its buffer does not hold the message.
+  [[nodiscard]] bool is_too_short() const noexcept { return is_too_short_; }
+  void refuse() noexcept { is_too_short_ = true; }
 
  private:
   ListHook* hook_ = nullptr;  ///< while it is posted
   bool is_matched_ = false;
+  bool is_too_short_ = false;
 };
 
 /// One send(), recv() or probe as the caller asked for it.

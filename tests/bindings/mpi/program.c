@@ -161,6 +161,26 @@ static void test_attributes(void) {
     MPI_Recv(&own, 1, MPI_INT, MPI_ANY_SOURCE, 1, made, MPI_STATUS_IGNORE);
 }
 
+/* A message that is longer than its buffer has an error class of its own; what failed is closed all the same. */
+static void test_truncation(void) {
+  for (int is_started = 0; is_started < 2; ++is_started) {
+    int sent[4] = {1, 2, 3, 4}, got[2], code = 0, class = 0;
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_SELF, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Send(sent, 4, MPI_INT, 0, 1, comm);
+    if (is_started) {
+      MPI_Request request;
+      code = MPI_Irecv(got, 2, MPI_INT, 0, 1, comm, &request);
+      if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+      code = MPI_Recv(got, 2, MPI_INT, 0, 1, comm, MPI_STATUS_IGNORE);
+    }
+    MPI_Error_class(code, &class);
+    check(class == MPI_ERR_TRUNCATE, "the class of a message that is too long");
+  }
+}
+
 /* Called where cohort runs, which this ends. */
 static void give_up(void* in, void* inout, int* count, MPI_Datatype* type) {
   (void)in, (void)inout, (void)count, (void)type;
@@ -187,6 +207,7 @@ int main(int argc, char** argv) {
   test_datatypes(rank);
   test_cancelling(rank, size);
   test_attributes();
+  test_truncation();
   printf("all is well among %d\n", size);
   return MPI_Finalize();
 }
