@@ -14,7 +14,8 @@ Task<> reduce_as(Communicator& communicator, std::span<float> data, std::span<fl
   std::vector<Small> small(data.size());
   const auto encode = [&] {
     for (std::size_t i = 0; i < data.size(); ++i) small[i] = Small(data[i]);
-    for (std::size_t i = 0; i < residual.size(); ++i) residual[i] = data[i] - static_cast<float>(small[i]);
+    for (std::size_t i = 0; i < residual.size(); ++i)
+      residual[i] = finite_or_zero(data[i] - static_cast<float>(small[i]));
   };
   auto encoding = communicator.engine().offload(std::cref(encode));
   co_await encoding;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 namespace cohort::graph {
 namespace {
@@ -58,10 +59,15 @@ Quantised quantise(std::span<const float> values) {
   for (std::size_t begin = 0; begin < values.size(); begin += kQuantisedBlock) {
     const std::size_t end = std::min(values.size(), begin + kQuantisedBlock);
     float most = 0;
-    for (std::size_t i = begin; i < end; ++i) most = std::max(most, std::abs(values[i]));
-    const float scale = most / kMostInt8;
+    bool is_finite = true;
+    for (std::size_t i = begin; i < end; ++i) {
+      most = std::max(most, std::abs(values[i]));
+      is_finite = is_finite && std::isfinite(values[i]);
+    }
+    const float scale = is_finite ? most / kMostInt8 : std::numeric_limits<float>::quiet_NaN();
     result.scales.push_back(scale);
-    const float inverse = scale > 0 ? 1 / scale : 0;
+    if (!is_finite) continue;
+    const float inverse = scale > 0 ? finite_or_zero(1 / scale) : 0;
     for (std::size_t i = begin; i < end; ++i) {
       const float number = std::clamp(std::nearbyint(values[i] * inverse), -kMostInt8, kMostInt8);
       result.numbers[i] = static_cast<std::int8_t>(number);

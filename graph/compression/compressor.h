@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/communicator.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -73,12 +74,15 @@ class Compressor {
 /// Values as int8 with a scale for each block: value = scale * number. The error of each is at most half its
 /// block's scale.
 struct Quantised {
-  std::vector<std::int8_t> numbers;
-  std::vector<float> scales;
+  std::vector<std::int8_t> numbers;  ///< 0 in a block that holds a value that is not finite
+  std::vector<float> scales;         ///< not a number for such a block: all of it stands for that
 };
 [[nodiscard]] Quantised quantise(std::span<const float> values);
 /// Adds what they stand for.
 void add_dequantised(std::span<const std::int8_t> numbers, std::span<const float> scales,
                      std::span<float> to);
+
+/// Zero where the value is not finite: what overflowed in one step is not kept for the next ones.
+[[nodiscard]] inline float finite_or_zero(float value) noexcept { return std::isfinite(value) ? value : 0; }
 
 }  // namespace cohort::graph

@@ -98,9 +98,11 @@ Task<> PowerSgdCompressor::reduce(Communicator& communicator, const std::string&
   const auto last = [&] {
     for (std::size_t at = 0; at < data.size(); ++at) {
       const float value = product_at(p, q, shape, rank, at);
-      if (!residual.empty()) residual[at] = data[at] - value;
+      if (!residual.empty()) residual[at] = finite_or_zero(data[at] - value);
       data[at] = weight * value;
     }
+    if (!std::ranges::all_of(q, [](float value) { return std::isfinite(value); }))
+      std::ranges::fill(q, 0.0F);  // begins anew with the next one, on all ranks
   };
   auto finishing = engine.offload(std::cref(last));
   co_await finishing;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 namespace cohort::graph {
@@ -24,9 +25,13 @@ std::size_t count_of(std::size_t elements, double ratio) {
 std::vector<Entry> largest(std::span<const float> values, std::size_t count) {
   std::vector<std::uint32_t> places(values.size());
   std::iota(places.begin(), places.end(), 0U);
+  const auto size_of = [&](std::uint32_t place) {  // what is not a number has an order, too
+    const float value = values[place];
+    return std::isnan(value) ? std::numeric_limits<float>::infinity() : std::abs(value);
+  };
   const auto is_larger = [&](std::uint32_t one, std::uint32_t other) {
-    const float a = std::abs(values[one]);
-    const float b = std::abs(values[other]);
+    const float a = size_of(one);
+    const float b = size_of(other);
     return a != b ? a > b : one < other;
   };
   std::nth_element(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(count - 1), places.end(),
@@ -53,7 +58,8 @@ Task<> TopKCompressor::reduce(Communicator& communicator, const std::string& nam
   std::vector<Entry> mine;
   const auto encode = [&] {
     mine = largest(data, count);
-    std::ranges::copy(data, residual.empty() ? data.begin() : residual.begin());
+    for (std::size_t i = 0; i < residual.size(); ++i) residual[i] = finite_or_zero(data[i]);
+    for (float& value : momentum) value = finite_or_zero(value);
     for (const Entry& entry : mine) {
       if (!residual.empty()) residual[entry.place] = 0;
       if (has_momentum) momentum[entry.place] = 0;  // DGC's factor masking

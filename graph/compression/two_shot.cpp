@@ -61,7 +61,7 @@ class TwoShots {
       const std::span<float> rest = part(residual_, to);
       std::ranges::fill(rest, 0.0F);
       add_unpacked(packed, shares_, rest);
-      for (std::size_t i = 0; i < rest.size(); ++i) rest[i] = values[i] - rest[i];
+      for (std::size_t i = 0; i < rest.size(); ++i) rest[i] = finite_or_zero(values[i] - rest[i]);
     }
   }
   void add_up() {
@@ -75,7 +75,8 @@ class TwoShots {
     add_unpacked(share, shares_, rounded);
     const std::span<float> rest = part(residual_, rank_);
     const float weight = averages_ ? static_cast<float>(ranks_) : 1.0F;
-    for (std::size_t i = 0; i < rest.size(); ++i) rest[i] += weight * (sum[i] - rounded[i]);
+    for (std::size_t i = 0; i < rest.size(); ++i)
+      rest[i] = finite_or_zero(rest[i] + weight * (sum[i] - rounded[i]));
   }
   void decode() {
     std::ranges::fill(data_, 0.0F);

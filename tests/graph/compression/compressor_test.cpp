@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 
 namespace cohort::graph::compressor_test {
@@ -157,6 +158,37 @@ Task<> check_restored(Communicator& comm) {
 }
 
 TEST(Compressor, goes_on_from_a_checkpoint) { test::run_ranks(2, check_restored); }
+
+/// A rank's gradient overflows in one step: all ranks see that in its result, and none in later ones.
+Task<> check_overflow(Communicator& comm) {
+  constexpr std::size_t kBad = 300;
+  const auto is_finite = [](float value) { return std::isfinite(value); };
+  for (const CompressionKind kind : kAll)
+    for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+      const auto compressor = Compressor::make(
+          {.kind = kind, .top_ratio = 0.1, .momentum = kind == CompressionKind::top_k ? 0.9 : 0});
+      for (unsigned step = 0; step < 4; ++step) {
+        std::vector<float> data = gradient_of(comm.rank(), step);
+        if (step == 1 && comm.rank() == 1) data[kBad] = bad;
+        co_await compressor->reduce(comm, "g", data, true);
+        EXPECT_EQ(std::ranges::all_of(data, is_finite), step != 1) << to_string(kind) << " step " << step;
+        EXPECT_TRUE(step == 1 || norm(data) > 0) << to_string(kind);
+        for (const auto& [name, values] : compressor->state())
+          EXPECT_TRUE(std::ranges::all_of(values, is_finite)) << name;
+      }
+    }
+}
+
+TEST(Compressor, an_overflow_is_over_with_its_step) { test::run_ranks(2, check_overflow); }
+
+TEST(Quantise, a_block_that_is_not_finite_stands_for_nothing_else) {
+  std::vector<float> values(2 * kQuantisedBlock, 1.0F);
+  values[3] = std::nanf("");
+  const Quantised packed = quantise(values);
+  std::vector<float> again(values.size(), 0.0F);
+  add_dequantised(packed.numbers, packed.scales, again);
+  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(std::isnan(again[i]), i < kQuantisedBlock) << i;
+}
 
 TEST(CompressionDecision, is_refused_with_both_numbers_where_it_does_not_pay) {
   const auto int8 = Compressor::make({.kind = CompressionKind::int8});
