@@ -10,7 +10,7 @@ from torch import nn
 
 import cohort.graph.compile
 from cohort.graph import DistGraphBuildError, GEDistributedOptimizer
-from graph_training import SOON, by_ddp, layers, network, refused, same_on_all, sgd, state_of, train
+from graph_training import SOON, batch, by_ddp, layers, network, refused, same_on_all, sgd, state_of, train
 
 RANK = SIZE = 0
 
@@ -106,6 +106,39 @@ def part_a_gradient_that_backward_is_given_is_averaged():
     losses, model = compiled(Shifted, 3, executor="interpreter")
     assert losses == expected
     same_on_all(state_of(model))
+
+
+def part_the_gradient_of_an_input_is_this_ranks_own():
+    """Also where it is the same node as a parameter's."""
+    class Shifted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.shift = nn.Parameter(torch.ones(4, 8))
+
+        def forward(self, x):
+            return (x + self.shift) * 2
+
+    torch.compiler.reset()
+    model, x, weight = Shifted(), batch(0).requires_grad_(), torch.full((4, 8), RANK + 1.0)
+    (torch.compile(model, backend="cohort", options={"executor": "interpreter"})(x) * weight).sum().backward()
+    assert torch.equal(x.grad, 2 * weight)
+    assert torch.allclose(model.shift.grad, torch.full((4, 8), float(SIZE + 1)))
+
+
+def part_ranks_with_other_batches_make_one_plan():
+    """Also where one of them compiles anew, alone."""
+    torch.compiler.reset()
+    model = layers(8, 64, 64, 64, 4)
+    step = torch.compile(model, backend="cohort", dynamic=False, options={"executor": "interpreter"})
+    optimizer = sgd(model)
+    before = len(insertions())
+    for repeat in (1, 1, 500) if RANK else (500, 500, 500):
+        optimizer.zero_grad()
+        step(torch.cat([batch(0)] * repeat)).pow(2).mean().backward()
+        optimizer.step()
+        same_on_all(state_of(model))
+    assert len(insertions()) == before + (2 if RANK else 1)
+    assert len({made.plan.hash for made in insertions()[before:]}) == 1
 
 
 def part_models_that_others_compile_are_planned_as_they_are():

@@ -10,6 +10,7 @@ GEDistributedOptimizer; executor, "inductor" or "interpreter"; group, a process 
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import math
 import operator
@@ -110,6 +111,7 @@ class Inserter:
         self.cost: Any = None
         self.rates: List[float] = []
         self.insertions: List[Any] = []  # what was done, graph by graph
+        self.ready_us: Dict[Any, Dict[str, float]] = {}  # by lists of gradients: when each is there, on the last rank
 
     def _measure(self, most_bytes: int) -> None:
         """Once. A collective: all ranks compile the same graphs, in one order."""
@@ -125,9 +127,9 @@ class Inserter:
             raise AllReduceInsertError("output", f"backward gives {len(results)} gradients of {len(is_parameter)} inputs",
                                        "use GEDistributedOptimizer, which needs no graph")
         gradients: Dict[fx.Node, str] = {}
-        for place, (result, wanted) in enumerate(zip(results, is_parameter)):
+        for result, wanted in zip(results, is_parameter):
             if wanted and isinstance(result, fx.Node) and result not in gradients:
-                gradients[result] = f"parameter {place}"
+                gradients[result] = f"parameter {len(gradients)}"  # not by its place: sizes that vary are inputs, too
         if not gradients:
             return module
         for node in gradients:
@@ -136,15 +138,34 @@ class Inserter:
                 raise AllReduceInsertError(f"node {node.name}", "this gradient cannot be reduced where it stands",
                                            "use GEDistributedOptimizer, which needs no graph")
         self._measure(sum(int(_tensor_of(node).numel()) * 4 for node in gradients))  # type: ignore[union-attr]
-        graph = _cohort.parse_graph(graph_of(module.graph, gradients, self.rates), "backward")
+        text = graph_of(module.graph, gradients, self.rates)
+        graph = _cohort.parse_graph(text, "backward")
+        ready_us, is_new = self._ready_us(text, gradients)
         limits = _cohort.Limits(self.options.bucket_bytes, self.options.min_tensor_size, self.options.max_group_size)
-        made = _cohort.insert_all_reduce(graph, self.options.allreduce_strategy, self.cost, limits)
-        compare_plans(made.plan, AnyWay(self.group))
+        made = _cohort.insert_all_reduce(graph, self.options.allreduce_strategy, self.cost, limits, ready_us=ready_us)
+        if is_new:
+            compare_plans(made.plan, AnyWay(self.group))
         self.insertions.append(made)
         for decision in made.decisions:
             self.tell(decision)
-        self._take_over(module, json.loads(made.graph.to_json()), output)
+        reduced = self._take_over(module, json.loads(made.graph.to_json()), output)
+        # By place: the gradient of an input may be the same node as a parameter's, and is this rank's own.
+        output.args = (tuple(reduced.get(one, one) if wanted else one for one, wanted in zip(results, is_parameter)),)
+        module.graph.lint()
+        module.recompile()
         return module
+
+    def _ready_us(self, text: str, gradients: Dict[fx.Node, str]) -> Tuple[Dict[str, float], bool]:
+        """When each gradient of this graph is there, on the last rank, and whether its list of gradients is a new one: a collective
+        then. Ranks with other batches have other times, and compile anew when theirs change: alone, and to the same plan."""
+        key = tuple((name, tuple(node.meta["val"].shape), node.meta["val"].dtype) for node, name in gradients.items())
+        is_new = key not in self.ready_us
+        if is_new:
+            nodes = json.loads(text)["nodes"]
+            ends = dict(zip((node["name"] for node in nodes), itertools.accumulate(node["duration_us"] for node in nodes)))
+            last = most_of_all([ends[node.name] for node in gradients], self.group)
+            self.ready_us[key] = dict(zip(gradients.values(), last))
+        return {node.name: self.ready_us[key][name] for node, name in gradients.items()}, is_new
 
     @staticmethod
     def _own_results(module: fx.GraphModule, output: fx.Node) -> List[Any]:
@@ -159,8 +180,9 @@ class Inserter:
         output.args = (tuple(results),)
         return results
 
-    def _take_over(self, module: fx.GraphModule, inserted: Dict[str, Any], output: fx.Node) -> None:
-        """The collectives of the graph that came back become nodes behind those that they stand behind."""
+    def _take_over(self, module: fx.GraphModule, inserted: Dict[str, Any], output: fx.Node) -> Dict[fx.Node, fx.Node]:
+        """The collectives of the graph that came back become nodes behind those that they stand behind. What is averaged, by what
+        it is the average of."""
         by_name = {node.name: node for node in module.graph.nodes}
         behind = next(node for node in reversed(module.graph.nodes) if node.op in ("placeholder", "get_attr"))
         reduced: Dict[fx.Node, fx.Node] = {}
@@ -179,9 +201,7 @@ class Inserter:
                     part = module.graph.call_function(operator.getitem, (behind, place))
                     reduced[one] = module.graph.call_function(functional.wait_tensor.default, (part,))
                     part.meta["val"] = reduced[one].meta["val"] = _tensor_of(one)
-        output.args = (fx.node.map_arg(output.args[0], lambda one: reduced.get(one, one)),)
-        module.graph.lint()
-        module.recompile()
+        return reduced
 
 
 _inserters: Dict[Any, Inserter] = {}
@@ -205,7 +225,7 @@ def _options_of(given: Dict[str, Any]) -> Tuple[Any, str, Options]:
 def inserter_of(group: Any, options: Options) -> Inserter:
     """One for the graphs of a group that have the same options: costs are measured once."""
     key = (group.group_name, options)
-    if key not in _inserters:
+    if key not in _inserters or _inserters[key].group is not group:  # another one had the name before
         _inserters[key] = Inserter(group, options)
     return _inserters[key]
 
