@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -214,8 +215,16 @@ class JoinedRanks final : public Ranks {
     std::iota(all.begin(), all.end(), 0U);
     const std::shared_ptr<bindings::SharedCommunicator> made = make_group(all, "gradients", interrupt);
     std::shared_ptr<Buckets> buckets;
-    const auto make = [&] { buckets = make_buckets(made, options, *group_, interrupt); };
+    std::exception_ptr nonsense;
+    const auto make = [&] {
+      try {
+        buckets = make_buckets(made, options, *group_, interrupt);
+      } catch (const std::invalid_argument&) {
+        nonsense = std::current_exception();
+      }
+    };
     const Outcome outcome = outcome_of(make, *group_);
+    if (nonsense) std::rethrow_exception(nonsense);
     if (!outcome.failure.empty()) throw std::runtime_error(outcome.failure);
     return buckets;
   }

@@ -81,6 +81,7 @@ struct BucketCall {
   std::string type;
   Memory data{};
   bool compresses = false;  ///< float32 only
+  double timeout_s = 0;     ///< 0: the communicator's
 };
 
 /// Whether it pays to compress a bucket, and why.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/bindings/torch/face_calls.h>
 
+#include <cohort/engine/engine.h>
 #include <cohort/engine/mutex.h>
 #include <cohort/graph/compression/compressor.h>
 #include <cohort/graph/compression/decision.h>
@@ -79,7 +80,10 @@ class JoinedBuckets final : public Buckets {
     if (call.compresses && (way_->compressor == nullptr || call.type != "float32"))
       throw std::invalid_argument("cohort: bucket " + call.name +
                                   ": only float32 is compressed, and where compression was asked for");
-    auto averaging = [way = way_, call = std::move(call)] { return way->average(call); };
+    auto averaging = [way = way_, call = std::move(call)]() -> Task<> {
+      return call.timeout_s > 0 ? with_deadline(duration_of(call.timeout_s), way->average(call))
+                                : way->average(call);
+    };
     return launch(*way_->all, way_->all->prepare_task(std::move(averaging)), std::move(over), group_);
   }
 

@@ -91,7 +91,8 @@ class PyBuckets {
     BucketCall call{.name = std::move(name),
                     .type = type_name(tensor),
                     .data = memory_of(tensor),
-                    .compresses = compresses};
+                    .compresses = compresses,
+                    .timeout_s = timeout_s_};
     const CohortWork::Facts facts{.rank = rank_,
                                   .type = c10d::OpType::ALLREDUCE,
                                   .title = at::hasCallbacks() ? "cohort:bucket" : nullptr,

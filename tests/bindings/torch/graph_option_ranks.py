@@ -146,7 +146,9 @@ def part_bucket_sizes_follow_throughput():
     model = network()
     optimizer = GEDistributedOptimizer(model=model, optimizer=sgd(model), memory_config={"buffer_size": "dynamic"}, replanning=SOON)
     train(model, optimizer, 40)
-    assert optimizer.reduction._scheduler is not None and optimizer.reduction.planning.bucket_bytes % 2**20 == 0
+    assert optimizer.reduction._scheduler is not None
+    size, sent = optimizer.reduction._scheduler.bucket_size, optimizer.reduction.planning.bucket_bytes
+    assert sent in (0, size * 2**20), (sent, size)  # 0: throughput asked for no other size yet
     same_on_all([torch.tensor([optimizer.reduction._scheduler.bucket_size, optimizer.reduction.planning.bucket_bytes])])
     same_on_all(state_of(model))
     _, _, optimizer = by_plan(network, 6, allreduce_strategy="compute_communication_overlap", memory_config={"buffer_size": "1KB"})
@@ -249,7 +251,7 @@ def part_decisions_are_printed_in_detail():
         sys.stderr = told
         dist.set_debug_level(before)
     assert f"rank {RANK}: gradient 0.weight.grad of 0.weight: 1024 bytes" in text, text
-    assert "bucket 0: 8 gradients" in text or "behind node" in text, text
+    assert "bucket 0: " in text and "behind node" in text, text
     assert "refused: " in text, text
 
 

@@ -225,6 +225,59 @@ def part_gradients_accumulate():
     assert optimizer.reduction.counts["steps"] == 5
 
 
+def part_gradients_of_several_passes_before_a_step_stay():
+    """Also of parameters that the last of them does not use; and each pass is divided once."""
+    def passes(model, optimizer):
+        for step in range(3):
+            optimizer.zero_grad()
+            for branch in (0, 1):
+                model(batch(2 * step + branch), [branch]).pow(2).mean().backward()
+            optimizer.step()
+        return state_of(model)
+
+    model = DistributedDataParallel(Branches(), find_unused_parameters=True)
+    expected = passes(model, sgd(model))
+    model = Branches()
+    for one, other in zip(passes(model, GEDistributedOptimizer(model=model, optimizer=sgd(model))), expected):
+        torch.testing.assert_close(one, other)
+
+    model, alone = network(), network()
+    optimizer = GEDistributedOptimizer(model=model, optimizer=sgd(model), gradient_accumulation_steps=2)
+    for micro in range(2):
+        for part in range(2):  # the last two are averaged one by one
+            model(batch(2 * micro + part)).pow(2).mean().backward()
+        assert torch.autograd.grad(model(batch(0)).sum(), model[-1].bias)[0].eq(len(batch(0))).all()
+        optimizer.step()
+    sum(alone(batch(one, rank)).pow(2).mean() / SIZE / 2 for one in range(4) for rank in range(SIZE)).backward()
+    sgd(alone).step()
+    for one, other in zip(state_of(model), state_of(alone)):
+        torch.testing.assert_close(one, other)
+
+
+def part_a_step_that_is_left_out_leaves_the_next_gradients_to_be_averaged():
+    model = network()
+    optimizer = GEDistributedOptimizer(model=model, optimizer=sgd(model))
+    model(batch(0)).pow(2).mean().backward()
+    optimizer.zero_grad()  # as where a loss was not finite
+    with optimizer.no_sync():
+        model(batch(1)).pow(2).mean().backward()
+    optimizer.step()
+    same_on_all(state_of(model))
+
+
+def part_after_close_the_model_is_its_own():
+    model = network()
+    optimizer = GEDistributedOptimizer(model=model, optimizer=sgd(model), precision_mode="bf16", gradient_accumulation_steps=2)
+    train(model, optimizer, 2)
+    optimizer.close()
+    assert model(batch(0)).dtype == torch.float32 and not model._forward_pre_hooks
+    for slot in optimizer.reduction.slots:
+        assert slot.parameter.grad.data_ptr() != slot.view.data_ptr()
+    model.zero_grad()
+    model(batch(0)).sum().backward()
+    assert model[-1].bias.grad.eq(len(batch(0))).all()
+
+
 def part_gradients_are_clipped_by_the_norm_of_all():
     def clipped(model):
         optimizer = sgd(model)
@@ -325,6 +378,39 @@ def part_residuals_survive_checkpoints():
     assert train(again, optimizer, 5, first=10) != went_on  # without its residuals it is another run
 
 
+def part_residuals_stay_with_their_parameters():
+    """From plan to plan, in pieces of one gradient, and over checkpoints that another plan takes."""
+    def made(model, **options):
+        return GEDistributedOptimizer(model=model, optimizer=sgd(model), replanning=SOON, enable_compression=Compression(
+            kind="top_k", always=True, top_ratio=0.05, momentum=0.5), **options)
+
+    def kept(optimizer):
+        return {name: values.clone() for name, values in optimizer.state_dict()["cohort"]["residuals"].items()}
+
+    model = network()
+    optimizer = made(model, split_size=1000, max_group_size=1)
+    train(model, optimizer, 10)
+    reduction, before = optimizer.reduction, kept(optimizer)
+    names = [bucket.name for bucket in reduction.memory.buckets]
+    assert len(set(names)) == len(names) > 8
+    assert set(before) == {f"{slot.name}.{kind}" for slot in reduction.slots for kind in ("residual", "momentum")}
+    assert all(before[f"{slot.name}.residual"].abs().max() > 0 for slot in reduction.slots if slot.parameter.numel() > 100)
+    reduction.planning.take_bucket_bytes(2 << 20)
+    for strategy in ("synchronous", "compute_communication_overlap"):  # a plan of one bucket, and another of many
+        reduction.planning.insertion = reduction.planning._insert(strategy)
+        reduction._lay_out()
+        for name, values in kept(optimizer).items():
+            assert torch.equal(values, before[name]), name
+        buckets = {name.rpartition(".")[0] for name in reduction.way.state()}
+        assert buckets == {bucket.name for bucket in reduction.memory.buckets}
+    again = network()
+    other = made(again, allreduce_strategy="synchronous")
+    other.load_state_dict(optimizer.state_dict())
+    assert not other.reduction.way.state()  # nothing is compressed yet
+    for name, values in kept(other).items():
+        assert torch.equal(values, before[name]), name
+
+
 def part_checkpoints_of_the_inner_optimizer_are_taken():
     losses, state = by_ddp(network, 10)
     model = DistributedDataParallel(network())
@@ -387,14 +473,17 @@ def part_uneven_inputs_join():
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
     assert optimizer.reduction.counts["steps"] == 12  # one in which nobody had a batch
 
-    model = network()  # the scale of losses stays one, too
-    optimizer = GEDistributedOptimizer(model=model, optimizer=sgd(model), precision_mode="fp16")
-    with optimizer.join():
-        for step in range(1 if RANK == 0 else 4):
-            optimizer.zero_grad()
-            optimizer.scale(model(batch(step)).float().pow(2).mean()).backward()
-            optimizer.step()
-    same_on_all([*state_of(model), torch.tensor([optimizer.scaler.get_scale(), optimizer.scaler._get_growth_tracker()])])
+    for scales in (True, False):  # the scale of losses stays one, too, and is left out where the others leave it out
+        model = network()
+        optimizer = GEDistributedOptimizer(model=model, optimizer=sgd(model), precision_mode="fp16")
+        optimizer.scaler.set_growth_interval(3)  # grows amid these
+        with optimizer.join():
+            for step in range(1 if RANK == 0 else 4):
+                optimizer.zero_grad()
+                loss = model(batch(step)).float().pow(2).mean()
+                (optimizer.scale(loss) if scales else loss).backward()
+                optimizer.step()
+        same_on_all([*state_of(model), torch.tensor([optimizer.scaler.get_scale(), optimizer.scaler._get_growth_tracker()])])
 
     losses, _ = by_ddp(network, 6)  # nobody is short: as without
     model = network()

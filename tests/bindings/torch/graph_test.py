@@ -73,6 +73,22 @@ def die_amid_backward(rank, size, store, folder):
     os._exit(0)
 
 
+def wait_in_a_group_of_little_patience(rank, size, store, folder):
+    """The last rank makes no step: the others are told so by the group's timeout, not by the longer one of the world."""
+    join(rank, size, store, seconds=600)
+    group = dist.new_group(timeout=timedelta(seconds=2))
+    model = graph_training.network()
+    optimizer = GEDistributedOptimizer(model=model, optimizer=graph_training.sgd(model), process_group=group)
+    if rank < size - 1:
+        try:
+            graph_training.train(model, optimizer, 1)
+        except RuntimeError as failure:
+            with open(os.path.join(folder, f"rank-{rank}"), "w", encoding="utf-8") as file:
+                file.write(str(failure))
+    dist.barrier()
+    os._exit(0)
+
+
 def on_two_hosts(rank, size, store):
     """Ranks 0 and 1 share a host, and 2 and 3."""
     os.environ["COHORT_HOST_ID"] = f"host-{rank // 2}"
@@ -99,6 +115,11 @@ class Graph(unittest.TestCase):
 
     def test_on_two_hosts(self):
         forked.check_ranks(self, 4, on_two_hosts)
+
+    def test_buckets_keep_to_the_timeout_of_their_group(self):
+        with tempfile.TemporaryDirectory() as folder:
+            forked.check_ranks(self, 2, wait_in_a_group_of_little_patience, folder)
+            self.assertIn("deadline", pathlib.Path(folder, "rank-0").read_text(encoding="utf-8").lower())
 
     def test_a_rank_that_dies_amid_backward_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -139,7 +160,8 @@ class Options(unittest.TestCase):
         for given in ({"bucket_size": -1}, {"bucket_size": 5, "bucket_cap_mb": 6}, {"min_tensor_size": "1XB"},
                       {"max_group_size": -1}, {"enable_pipeline": "yes"}, {"precision_mode": "fp8"}, {"gradient_clipping": 0},
                       {"sync_frequency": 4}, {"gradient_accumulation_steps": 0}, {"enable_compression": "zip"},
-                      {"gradient_sync_method": "no_sync"}, {"memory_config": {"limit": "much"}}):
+                      {"gradient_sync_method": "no_sync"},
+                      {"precision_mode": "fp16", "gradient_sync_method": "partial_sync", "sync_frequency": 2}, {"memory_config": {"limit": "much"}}):
             self.refuses([next(iter(given)).partition(".")[0].split("_")[0]], lambda given=given: make_options(given))
 
     def test_sizes(self):

@@ -24,7 +24,7 @@ class Slot:
     parameter: torch.nn.Parameter
     view: torch.Tensor = None  # type: ignore[assignment]  # where its gradient is reduced; set by the memory
     buckets: Tuple[int, ...] = ()  # those that its pieces are in
-    is_used: bool = False  # it has a gradient since it was reduced last
+    is_used: bool = False  # it has a gradient since gradients were cleared
     is_ready: bool = False  # in the pass that runs
     passes: int = 0  # whose gradients it holds since it was reduced last
     ready_us: float = 0.0
@@ -127,7 +127,8 @@ class GradientMemory:
             spans[slot.parameter.dtype] = (first, begin + size // width)  # the type of the last item comes last
             if slot not in slots:
                 slots.append(slot)
-        return Bucket(index, f"{items[0][0]}..{items[-1][0]}", [self.flats[kind][a:b] for kind, (a, b) in spans.items()], slots)
+        name = "..".join(f"{item[0]}:{item[3]}" for item in (items[0], items[-1]))
+        return Bucket(index, name, [self.flats[kind][a:b] for kind, (a, b) in spans.items()], slots)
 
     def _give(self, slot: Slot, view: torch.Tensor) -> None:
         slot.view = view

@@ -45,7 +45,6 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
         self._lr, self._group = lr, process_group
         self._reduction: Optional[Reduction] = None
         self._calls = 0  # of step(), since the last that stepped
-        self._is_scaled = False  # the loss of the step that is being made
         self.step_count = 0
         self.scaler = torch.amp.GradScaler("cpu", enabled=self.options.precision_mode == "fp16")
         self._optimizer_step_pre_hooks: Dict[int, Any] = {}  # of torch's class, until attach()
@@ -77,7 +76,7 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
         self.model = model
         self._reduction = Reduction(slots, group, way_of(group, self.options), self.options, stderr_teller(group))
         self._accumulate()
-        model.register_forward_pre_hook(self._before_forward)
+        self._handle = model.register_forward_pre_hook(self._before_forward)
         return self
 
     def _before_forward(self, *_: Any) -> None:
@@ -128,6 +127,7 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
             group.update(fused=True, foreach=False)
 
     def _prepare(self, model: torch.nn.Module) -> None:
+        self._forward = model.__dict__.get("forward")  # where the program has set one
         if self.options.memory.gradient_checkpointing:
             checkpoint_layers(model)
         if self.options.memory.activation_offloading:
@@ -152,7 +152,7 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
 
     def scale(self, loss: torch.Tensor) -> torch.Tensor:
         """The loss as backward() has to see it: times the loss scale where precision_mode is fp16."""
-        self._is_scaled = self.scaler.is_enabled()
+        self.reduction.is_scaled = self.scaler.is_enabled()
         return self.scaler.scale(loss)
 
     def synchronize_gradients(self) -> None:
@@ -183,7 +183,7 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
         return loss
 
     def _update(self, inner: Any) -> None:
-        is_scaled, self._is_scaled = self._is_scaled, False
+        is_scaled, self.reduction.is_scaled = self.reduction.is_scaled, False
         if is_scaled:
             self.scaler.unscale_(inner)
         if self.options.gradient_clipping is not None:
@@ -226,7 +226,8 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
                 if reduction.present <= 0:
                     break
                 is_uneven, was_last = True, False
-                self.scale(torch.zeros(()))  # as those do that have a batch, so that the scale stays one
+                if reduction.is_scaled_anywhere:
+                    self.scale(torch.zeros(()))  # as those do that have a batch, so that the scale stays one
                 self._update(self.inner)
                 reduction.is_synchronized = False
             reduction.is_synchronized = False
@@ -246,6 +247,11 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
         with torch.no_grad():
             for tensor in tensors:
                 dist.broadcast(tensor.data, dist.get_global_rank(group, source), group=group)
+        if self.scaler.is_enabled():
+            scale = torch.tensor([self.scaler.get_scale(), self.scaler.state_dict()["_growth_tracker"]], dtype=torch.float64)
+            dist.broadcast(scale, dist.get_global_rank(group, source), group=group)
+            state = {**self.scaler.state_dict(), "scale": scale[0].item(), "_growth_tracker": int(scale[1])}
+            self.scaler.load_state_dict(state)
 
     # What it knows.
 
@@ -266,9 +272,13 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
         """The inner optimizer's, and under "cohort" what this rank keeps: residuals of compression, the loss scale, counts.
         Residuals are of this rank's gradients: each rank saves and loads its own."""
         assert self.inner is not None
-        own = {"residuals": self.reduction.way.state(), "scaler": self.scaler.state_dict(), "step_count": self.step_count,
+        own = {"residuals": self._residuals(), "scaler": self.scaler.state_dict(), "step_count": self.step_count,
                "turn": self.reduction.turn}
         return {**self.inner.state_dict(), STATE: own}
+
+    def _residuals(self) -> Dict[str, torch.Tensor]:
+        residuals = self.reduction.residuals
+        return {} if residuals is None else residuals.state(self.reduction.memory)
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         """One of state_dict(), or of the inner optimizer alone."""
@@ -279,15 +289,25 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
         self.param_groups, self.state = self.inner.param_groups, self.inner.state
         if own is None:
             return
-        self.reduction.way.restore(own["residuals"])
+        if self.reduction.residuals is not None:
+            self.reduction.residuals.restore(own["residuals"], self.reduction.memory)
+        else:
+            self.reduction.way.restore(own["residuals"])  # refused, if there are any
         if self.scaler.is_enabled():
             self.scaler.load_state_dict(own["scaler"])
         self.step_count, self.reduction.turn = own["step_count"], own["turn"]
 
     def close(self) -> None:
-        """Backward passes are the model's own again."""
-        if self._reduction is not None:
-            self._reduction.close()
+        """Forward and backward passes are the model's own again, and gradients lie in memory of their own. Layers that compute
+        their activations again go on doing so."""
+        if self._reduction is None or self.model is None:
+            return
+        self._reduction.close()
+        self._handle.remove()
+        if self._forward is None:
+            self.model.__dict__.pop("forward", None)
+        else:
+            self.model.forward = self._forward  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
         return f"GEDistributedOptimizer({self.options.allreduce_strategy}, {self.inner!r})"

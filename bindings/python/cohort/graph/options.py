@@ -214,6 +214,9 @@ def make_options(given: Mapping[str, Any]) -> Options:
                       "give gradient_sync_method='partial_sync', or gradient_accumulation_steps")
     if options.split_size and options.gradient_sync_method == "partial_sync":
         raise _refuse("split_size", "partial_sync averages a gradient as a whole", "give one of them")
+    if options.precision_mode == "fp16" and options.sync_frequency > 1:
+        raise _refuse("precision_mode", "fp16, and partial_sync keeps gradients over steps whose losses have other scales",
+                      "take bf16, or full_sync")
     if isinstance(options.memory.buffer_size, int):
         options = dataclasses.replace(options, bucket_bytes=options.memory.buffer_size)
     return options

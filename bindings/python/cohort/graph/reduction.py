@@ -8,7 +8,7 @@ import dataclasses
 import statistics
 import sys
 import time
-from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 import torch.distributed as dist
@@ -19,11 +19,12 @@ from .errors import AllReduceInsertError
 from .memory import Bucket, GradientMemory, Slot
 from .options import MIB, Options
 from .planning import Planning
+from .residuals import Residuals
 from .ways import AnyWay, Started
 
 # What ranks tell each other with the last bucket, before which parameters were used: averages over the ranks.
-PRESENT, IRREGULAR, WANTS_PROFILE, THROUGHPUT = range(4)
-FLAGS = 4
+PRESENT, IRREGULAR, WANTS_PROFILE, THROUGHPUT, SCALED = range(5)
+FLAGS = 5
 KEPT_STEPS = 1000
 
 
@@ -72,11 +73,14 @@ class Reduction:
         self.slots, self.group, self.way, self.options, self.tell = list(slots), group, way, options, tell
         self.planning = Planning(slots, way, options)
         self.memory = GradientMemory(slots, FLAGS + len(self.slots), group, options.enable_memory_reuse)
+        self.residuals = Residuals(slots, way) if options.enable_compression is not None else None
         self.steps: Deque[Step] = collections.deque(maxlen=KEPT_STEPS)
         self.syncs = True  # gradients of the next pass are averaged
         self.is_synchronized = False  # those that there are have been
         self.is_present = True  # this rank has a batch: join()
         self.present = 1.0  # ranks that had one in the last pass, of all
+        self.is_scaled = False  # the loss of the pass that is made, on this rank
+        self.is_scaled_anywhere = False  # that of the last pass, on some rank
         self.counts: Dict[str, int] = collections.Counter()
         self.step: Optional[Step] = None  # that is under way
         self.turn = 0  # of partial_sync
@@ -90,10 +94,25 @@ class Reduction:
         self._due: List[Slot] = list(slots)
         self._lay_out()
         self._handles = [slot.parameter.register_post_accumulate_grad_hook(self._hook_of(slot)) for slot in self.slots]
+        self._nodes = self._scale_what_comes() if options.gradient_accumulation_steps > 1 else []
 
     def close(self) -> None:
         for handle in self._handles:
             handle.remove()
+        self._nodes = []
+        for slot in self.slots:
+            if slot.parameter.grad is not None:
+                slot.parameter.grad = slot.parameter.grad.clone()
+
+    def _scale_what_comes(self) -> List[Any]:
+        """Each gradient is divided before it is added, so that their sum is the mean, however many passes are averaged. In the
+        node that accumulates it: what torch.autograd.grad() gives stays as it is. The nodes, which live as long as they are held."""
+        def divided(gradients: Tuple[Optional[torch.Tensor], ...]) -> Tuple[Optional[torch.Tensor], ...]:
+            return tuple(None if one is None else one / self.options.gradient_accumulation_steps for one in gradients)
+
+        nodes = [torch.autograd.graph.get_gradient_edge(slot.parameter).node for slot in self.slots]
+        self._handles += [node.register_prehook(divided) for node in nodes]
+        return nodes
 
     def _hook_of(self, slot: Slot) -> Callable[[torch.Tensor], None]:
         return lambda _: self._on_gradient(slot)
@@ -101,6 +120,8 @@ class Reduction:
     # The plan.
 
     def _lay_out(self) -> None:
+        if self.residuals is not None:
+            self.residuals.take(self.memory)
         self.memory.lay_out(self.planning.items, self.planning.cuts)
         self._places = {item[0]: place for place, item in enumerate(self.planning.items)}
         for bucket in self.memory.buckets:
@@ -111,6 +132,8 @@ class Reduction:
                 self.planning.decisions.append(f"bucket {bucket.index}: {text}")
         if self.memory.buckets[-1].compresses and self.memory.are_flags_in_last:
             self._flags_apart()
+        if self.residuals is not None:
+            self.residuals.give(self.memory)
         self._flag_copy = torch.zeros(FLAGS + len(self.slots), dtype=torch.float32)
         for slot in self.unused:
             slot.parameter.grad = None
@@ -130,7 +153,10 @@ class Reduction:
     def clear(self) -> None:
         """Gradients are zero, but for those that partial_sync has not averaged yet."""
         self.memory.clear(self._due if self._is_partial else None)
+        for slot in self._due if self._is_partial else self.slots:
+            slot.is_used = False
         self.unused = []
+        self.is_synchronized = False
 
     # A pass.
 
@@ -140,7 +166,6 @@ class Reduction:
         self.settle()
         if self.step is None:
             self.step = Step(time.perf_counter())
-            self._forward_us = 0.0
 
     def _begin_pass(self) -> None:
         if self.step is None:
@@ -214,10 +239,7 @@ class Reduction:
             self._started.append(self.way.start(part, name, bucket.compresses, bucket.index))
 
     def _scale(self, bucket: Bucket) -> None:
-        """Gradients of several passes are averaged, too."""
-        if self.options.gradient_accumulation_steps > 1:
-            for part in bucket.ranges:
-                part.div_(self.options.gradient_accumulation_steps)
+        """Gradients of partial_sync are of several passes, and averaged over these, too."""
         if self._is_partial:
             for slot in bucket.slots:
                 if slot.buckets[0] == bucket.index and slot.passes > 1:
@@ -229,6 +251,7 @@ class Reduction:
         flags[IRREGULAR] = not self.is_present or any(not slot.is_ready for slot in self.slots)
         flags[WANTS_PROFILE] = self.planning.wants_profile
         flags[THROUGHPUT] = self._throughput()
+        flags[SCALED] = self.is_scaled
         flags[FLAGS:] = torch.tensor([slot.is_used for slot in self.slots], dtype=torch.float32)
         self.memory.flags.copy_(flags)
 
@@ -277,6 +300,7 @@ class Reduction:
         slot.ready_us = self.step.backward_end_us
         if slot.parameter.grad is None:
             slot.view.zero_()
+            slot.is_used = False
         else:
             self.memory.take(slot)
 
@@ -293,7 +317,7 @@ class Reduction:
 
     def _read_flags(self, step: Step) -> None:
         flags = self.memory.flags.tolist()
-        self.present = flags[PRESENT]
+        self.present, self.is_scaled_anywhere = flags[PRESENT], flags[SCALED] > 0
         step.is_irregular = flags[IRREGULAR] > 0
         self.counts["steps"] += 1
         self.counts["fallback"] += step.is_irregular
@@ -307,7 +331,7 @@ class Reduction:
             slot.parameter.grad = None
         self.not_due = [slot for slot in self.slots if slot not in due] if self._is_partial else []
         for slot in due:
-            slot.is_used, slot.passes = False, 0
+            slot.passes = 0
         self.turn += 1
         self._plan(step, flags)
 

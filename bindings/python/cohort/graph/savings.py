@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import tempfile
 from typing import Any, Callable, List, Optional, Tuple
 
@@ -60,24 +59,17 @@ class Offloaded:
 
 
 class _File:
-    """An activation that lies in a file, as long as backward may want it."""
+    """An activation that lies in a file without a name, as long as backward may want it: none is left where the process is killed.
+    It stays mapped, and no descriptor is held."""
 
     def __init__(self, tensor: torch.Tensor, folder: Optional[str]) -> None:
-        number, self.path = tempfile.mkstemp(prefix="cohort-activation-", dir=folder)
-        os.close(number)
-        self.shape, self.dtype = tensor.shape, tensor.dtype
-        self._mapped().copy_(tensor)
-
-    def _mapped(self) -> torch.Tensor:
-        count = self.shape.numel()
-        return torch.from_file(self.path, shared=True, size=count, dtype=self.dtype).view(self.shape)
+        with tempfile.TemporaryFile(prefix="cohort-activation-", dir=folder) as file:
+            path = f"/proc/self/fd/{file.fileno()}"
+            self._mapped = torch.from_file(path, shared=True, size=tensor.numel(), dtype=tensor.dtype).view(tensor.shape)
+        self._mapped.copy_(tensor)
 
     def read(self) -> torch.Tensor:
-        return self._mapped().clone()
-
-    def __del__(self) -> None:
-        if os.path.exists(self.path):
-            os.unlink(self.path)
+        return self._mapped.clone()
 
 
 def offload_activations(model: torch.nn.Module, folder: Optional[str]) -> Offloaded:
