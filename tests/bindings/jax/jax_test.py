@@ -13,6 +13,7 @@ import unittest
 
 BUILD = pathlib.Path(os.environ["COHORT_TEST_BUILD"])
 RANKS = pathlib.Path(__file__).with_name("jax_ranks.py")
+PAGE = pathlib.Path(__file__).parents[3] / "docs" / "use" / "jax.md"
 TIMEOUT_S = 240
 
 
@@ -25,11 +26,20 @@ def free_port():
 @unittest.skipIf(importlib.util.find_spec("jax") is None, "this interpreter has no jax")
 class Jax(unittest.TestCase):
     def run_ranks(self, ranks, case, *options, **environment):
+        return self.run_program(ranks, [RANKS, case], *options, **environment)
+
+    def run_program(self, ranks, program, *options, **environment):
         command = [BUILD / "bin" / "cohort-run", "-n", str(ranks), "--timeout", str(TIMEOUT_S), *options, "--", sys.executable,
-                   RANKS, case]
+                   *program]
         done = subprocess.run(list(map(str, command)), env={**os.environ, **environment}, capture_output=True, text=True,
                               check=False)
         return done.returncode, done.stdout + done.stderr
+
+    def test_what_the_page_shows_runs(self):
+        (block,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        status, text = self.run_program(2, ["-c", block + "print(jax.process_count(), 'processes')\n"])
+        self.assertEqual(status, 0, text)
+        self.assertEqual(text.count("2 processes"), 2, text)
 
     def check_collectives(self, ranks):
         status, text = self.run_ranks(ranks, "collectives")

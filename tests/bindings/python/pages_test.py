@@ -5,8 +5,9 @@ import unittest
 
 from pages import ROOT, PageTestCase, blocks_of
 
-# Others than python.md: bindings/torch/pages_test.py, eco/pages_test.py.
-WITH_BLOCKS = {"docs/use/python.md", "docs/use/torch.md", "docs/use/programs.md"}
+# Others than python.md: bindings/torch/pages_test.py, bindings/jax/jax_test.py, eco/pages_test.py.
+WITH_BLOCKS = {"docs/use/python.md", "docs/use/torch.md", "docs/use/graph-pytorch.md", "docs/use/jax.md",
+               "docs/use/programs.md"}
 
 FIRST_CALL = """
 ...
