@@ -39,7 +39,7 @@ import torch.distributed as dist
 dist.init_process_group("gloo")
 tensor = torch.full((3,), float(os.environ["LOCAL_RANK"]) + 1)
 dist.all_reduce(tensor)
-print(f"rank {dist.get_rank()} of {dist.get_world_size()} by {dist.get_backend()}: {tensor.tolist()}\\n", end="", flush=True)
+print(f"rank {dist.get_rank()} of {dist.get_world_size()} by {str(dist.get_backend_config()).split(',')[0]}: {tensor.tolist()}\\n", end="", flush=True)
 dist.barrier()
 dist.destroy_process_group()
 """
@@ -54,7 +54,7 @@ class Launchers(unittest.TestCase):
                 status, output = launch("cohort run", 2, program, **variables)
                 self.assertEqual(status, 0, output)
                 for rank in range(2):
-                    self.assertIn(f"rank {rank} of 2 by {backend}: [3.0, 3.0, 3.0]\n", output)
+                    self.assertIn(f"rank {rank} of 2 by cpu:{backend}: [3.0, 3.0, 3.0]\n", output)
                 self.assertNotIn("cohort[", output)  # nothing is said of a launcher that is half there
 
     def test_jobs_that_run_at_once_have_masters_of_their_own(self):
