@@ -65,6 +65,7 @@ def messages():
         assert seen == set(range(1, size))
     else:
         world.Send(np.full(1000 * rank, rank, "i"), dest=0, tag=rank + 7)
+    world.Barrier()  # what is sent to rank 0 from here on it does not look for above
     request = world.Irecv(np.empty(1), source=rank, tag=1)
     request.Cancel()
     status = MPI.Status()
