@@ -121,13 +121,19 @@ TEST(Explain, rows_fit_a_page_and_say_once_what_holds_for_all) {
 }
 
 TEST(Explain, what_was_measured_decides_what_is_chosen) {
-  const Outcome outcome = explain("all_reduce --ranks 2 --transport shm --sizes 8,4K,8K,16K,32K,64K --json");
-  ASSERT_EQ(outcome.status, 0) << outcome.text();
-  std::vector<nlohmann::json> objects = objects_of(outcome);
-  ASSERT_EQ(objects.size(), 6U + 2U);  // then the machine, and what was measured
-  const nlohmann::json measured = objects.back();
-  objects.resize(6);
-  if (measured["slots"].empty()) GTEST_SKIP() << "this host is too busy to measure in the time for it";
+  std::vector<nlohmann::json> objects;
+  nlohmann::json measured;
+  // A host that is busy for a moment may have no time to measure in.
+  for (int tries = 0; tries < 20 && (tries == 0 || measured["slots"].empty()); ++tries) {
+    const Outcome outcome =
+        explain("all_reduce --ranks 2 --transport shm --sizes 8,4K,8K,16K,32K,64K --json");
+    ASSERT_EQ(outcome.status, 0) << outcome.text();
+    objects = objects_of(outcome);
+    ASSERT_EQ(objects.size(), 6U + 2U);  // then the machine, and what was measured
+    measured = objects.back();
+    objects.resize(6);
+  }
+  ASSERT_FALSE(measured["slots"].empty());
   const std::size_t most_bytes = measured["slots"][0]["most_bytes"];
   for (const nlohmann::json& object : objects)
     EXPECT_EQ(object["algorithm"], object["bytes"] <= most_bytes ? "slots" : "direct") << object;

@@ -138,7 +138,7 @@ TEST(SlowHost, measures_later_what_there_was_no_time_for) {
     EXPECT_GT(comm.reach().slots.measured().size(), before);
     co_await expect_equal_limits(comm);
   };
-  expect_success(test::outcomes_of_ranks_in_world(slow_host(30), body, options));
+  expect_success(test::outcomes_of_ranks_in_world(slow_host(10), body, options));
 }
 
 /// A call goes by what all ranks know when it runs, whenever it was made.
@@ -155,7 +155,7 @@ TEST(LaterMeasuring, calls_that_were_made_before_run_as_those_made_after) {
     };
     CommunicatorOptions options;
     options.join.timeout = 100ms;
-    expect_success(test::outcomes_of_ranks_in_world(slow_host(30), body, options));
+    expect_success(test::outcomes_of_ranks_in_world(slow_host(10), body, options));
   }
 }
 
@@ -209,7 +209,7 @@ TEST(LaterMeasuring, takes_no_time_of_calls_that_have_little) {
     };
     CommunicatorOptions options;
     options.join.timeout = 100ms;
-    expect_success(test::outcomes_of_ranks_in_world(slow_host(30), body, options));
+    expect_success(test::outcomes_of_ranks_in_world(slow_host(10), body, options));
   }
 }
 
