@@ -7,6 +7,8 @@
 #include <cohort/graph/compression/decision.h>
 #include <cohort/graph/executor/host_groups.h>
 
+#include <exception>
+#include <string>
 #include <utility>
 
 namespace cohort::torch_face {
@@ -40,12 +42,37 @@ struct Way {
   Mutex turn{};
 
   [[nodiscard]] Task<> average(const BucketCall& call);
+  [[nodiscard]] Task<> average_in_turn(DataType type, const BucketCall& call);
   [[nodiscard]] Task<> average_host_by_host(graph::HostReduction how, std::span<std::byte> data);
+  /// Peers wait in other groups than the one in which a bucket has failed.
+  void give_up(const std::string& reason) const noexcept;
 };
 
 Task<> Way::average(const BucketCall& call) {
-  const Mutex::Guard mine = co_await turn.lock();
   const DataType type = known(parse_data_type(call.type), call.type);
+  std::exception_ptr failure;
+  std::string reason;
+  try {
+    co_await average_in_turn(type, call);
+    co_return;
+  } catch (const std::exception& error) {
+    failure = std::current_exception();
+    reason = error.what();
+  }
+  // A group of a few may have heard of it from a rank that gave up in its turn.
+  if (form != "flat" && all->communicator().is_failed())
+    failure = std::make_exception_ptr(all->communicator().failure());
+  give_up(reason);
+  std::rethrow_exception(failure);
+}
+
+void Way::give_up(const std::string& reason) const noexcept {
+  for (const Shared& group : {all, host, across, leaders})
+    if (group != nullptr) group->communicator().abort(reason);
+}
+
+Task<> Way::average_in_turn(DataType type, const BucketCall& call) {
+  const Mutex::Guard mine = co_await turn.lock();
   const std::span<std::byte> data = bytes_of(call.data);
   if (call.compresses) {
     const std::span<float> values = floats_of(call.data);

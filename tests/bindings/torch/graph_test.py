@@ -89,6 +89,24 @@ def wait_in_a_group_of_little_patience(rank, size, store, folder):
     os._exit(0)
 
 
+def die_between_hosts(rank, size, store, folder, form):
+    """Rank 2, of the second host, ends amid backward: what the others are told, one of whom meets it in no small group."""
+    os.environ["COHORT_HOST_ID"] = f"host-{rank // 2}"
+    join(rank, size, store)
+    model = graph_training.network()
+    optimizer = GEDistributedOptimizer(model=model, optimizer=graph_training.sgd(model), replanning=graph_training.SOON,
+                                       max_group_size=1, allreduce_strategy="hierarchical", form=form)
+    graph_training.train(model, optimizer, 8)
+    if rank == 2:
+        model[2].weight.register_hook(lambda gradient: os._exit(0))
+    try:
+        graph_training.train(model, optimizer, 1)
+    except RuntimeError as failure:
+        with open(os.path.join(folder, f"rank-{rank}"), "w", encoding="utf-8") as file:
+            file.write(str(failure))
+    os._exit(0)
+
+
 def on_two_hosts(rank, size, store):
     """Ranks 0 and 1 share a host, and 2 and 3."""
     os.environ["COHORT_HOST_ID"] = f"host-{rank // 2}"
@@ -127,6 +145,16 @@ class Graph(unittest.TestCase):
             for rank in range(2):
                 text = pathlib.Path(folder, f"rank-{rank}").read_text(encoding="utf-8")
                 self.assertIn("rank 2", text)
+
+
+    def test_a_rank_of_another_host_that_dies_is_named(self):
+        for form in ("shares", "leader"):
+            with tempfile.TemporaryDirectory() as folder:
+                forked.check_ranks(self, 4, die_between_hosts, folder, form)
+                for rank in (0, 1, 3):
+                    text = pathlib.Path(folder, f"rank-{rank}").read_text(encoding="utf-8")
+                    self.assertIn("rank 2", text)
+                    self.assertNotIn("Mismatch", text)
 
 
 class Options(unittest.TestCase):
