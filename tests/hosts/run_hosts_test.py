@@ -125,6 +125,26 @@ class RunOnHosts(unittest.TestCase):
         self.assertIn("cohort: SIGINT: ending the ranks on host2, host3\n", errors)
         self.wait_until_none(mark)
 
+    def test_interrupts_end_a_job_whose_output_nobody_reads(self):
+        for count in (1, 2):
+            mark, _ = self.marked()
+            job = self.start_on("--hosts", "host2,host3", "--", "sh", "-c", f"yes output # {mark}")
+            self.wait_for_lines(job, 1)
+            for _ in range(count):
+                job.send_signal(signal.SIGINT)
+            self.assertEqual(job.wait(timeout=hosts_of_test.PATIENCE_S), 130)
+            job.stdout.close()
+            job.stderr.close()
+            self.wait_until_none(mark)
+
+    def test_a_login_may_print_a_line_that_it_does_not_end(self):
+        shell = self.hosts.folder / "talkative_shell"
+        shell.write_text('#!/bin/sh\nprintf "Welcome, "\nexec ssh "$@"\n')
+        shell.chmod(0o755)
+        done = self.run_on("--hosts", "host2,host3", "--rsh", shell, "--", "sh", "-c", "echo $COHORT_RANK")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(done.stdout.splitlines()), ["[0] 0", "[1] 1"])
+
     def test_ranks_that_do_not_heed_it_are_killed(self):
         mark, _ = self.marked()
         body = f"trap '' INT TERM; echo here; while :; do sleep 0.05; done # {mark}"

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <optional>
@@ -29,6 +30,7 @@ namespace {
 
 constexpr std::size_t kLongestLine = 16 << 20;
 constexpr int kEndedStatus = 143;  // 128 + SIGTERM
+constexpr Duration kForLastNews = std::chrono::seconds(20);
 
 /// The launcher's words, line by line.
 class Commands {
@@ -181,7 +183,12 @@ class Agent {
     } catch (const Error&) {
       failure = std::current_exception();
     }
-    co_await telling.join();
+    telling.cancel_scope().set_deadline(engine_, after(engine_.now(), kForLastNews));
+    try {
+      co_await telling.join();
+    } catch (const Error&) {  // nobody reads it: who is there has the end of this process
+      if (!telling.cancel_scope().is_cancelled()) throw;
+    }
     if (failure) std::rethrow_exception(failure);
     co_return status;
   }

@@ -124,8 +124,10 @@ Task<int> HostsJob::run() {
 std::string HostsJob::rewrite_output(Agent& agent, std::string_view lines) {
   std::string output;
   each_line(lines, [&](std::string_view line) {
-    if (line.starts_with(mark_))
-      hear(agent, line.substr(mark_.size(), line.size() - mark_.size() - 1));
+    // A login may leave its last line open.
+    const std::size_t at = agent.has_answered ? (line.starts_with(mark_) ? 0 : line.npos) : line.find(mark_);
+    if (at != line.npos)
+      hear(agent, line.substr(at + mark_.size(), line.size() - at - mark_.size() - 1));
     else if (agent.has_answered)
       output += line;
   });
@@ -161,7 +163,6 @@ void HostsJob::hear_answer(Agent& agent, std::string address) {
   agent.has_answered = true;
   agent.reached_at = std::move(address);
   if (++answered_count_ < agents_.size()) return;
-  answer_ = kNever;
   if (agents_.size() == 1 || !hosts_.address.empty()) {
     start_all(hosts_.address);
     return;
@@ -180,6 +181,7 @@ void HostsJob::hear_answer(Agent& agent, std::string address) {
 
 void HostsJob::start_all(const std::string& address) {
   is_started_ = true;
+  answer_ = kNever;
   for (Agent& agent : agents_) send(agent, fmt::format("start {} {}\n", address, master_port_));
 }
 

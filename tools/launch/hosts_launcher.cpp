@@ -12,7 +12,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kDescriptorsPerHost = 4;  // three pipes and a pidfd
+constexpr std::size_t kDescriptorsPerHost = 5;  // three pipes, the one to it opened twice, and a pidfd
 constexpr std::size_t kDescriptorsOfOwn = 32;
 
 }  // namespace

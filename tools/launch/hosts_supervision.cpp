@@ -25,6 +25,7 @@ void HostsJob::give_up_on_the_silent(TimePoint now) {
   std::string silent;
   for (const Agent& agent : agents_)
     if (!agent.has_answered) silent += (silent.empty() ? "" : ", ") + agent.host.name;
+  if (silent.empty()) silent = agents_.front().host.name;  // which was asked where the others reach it
   decide(1, now);
   announce(fmt::format("no answer from {} after {:g} s", silent, seconds(hosts_.time_to_answer)));
 }
@@ -40,6 +41,7 @@ void HostsJob::react(ProcessSignal signal, TimePoint now) {
   }
   if (!verdict_) verdict_ = kSignalStatus + static_cast<int>(signal);
   plan_.kill = std::min(plan_.kill, after(now, options_.time_to_end));
+  plan_.abandon_output = after(after(plan_.kill, hosts_.time_to_hang_up), kFromEndToStop);
   if (running_count_ == 0) return;
   announce(fmt::format("{}: ending the ranks on {}", signal_name(signal), running()));
   tell_running(signal);
@@ -96,10 +98,8 @@ void HostsJob::end_running(TimePoint now) {
 }
 
 void HostsJob::clear_up(TimePoint now) {
-  const TimePoint stop = plan_.stop_relays;
-  plan_ = Plan();
-  answer_ = hang_up_ = kNever;
-  plan_.stop_relays = stop == kNever ? after(now, kFromEndToStop) : stop;
+  plan_.terminate = plan_.kill = answer_ = hang_up_ = kNever;
+  if (plan_.stop_relays == kNever) plan_.stop_relays = after(now, kFromEndToStop);
   if (now < plan_.stop_relays) return;
   plan_.stop_relays = kNever;
   for (Agent& agent : agents_) {

@@ -32,6 +32,7 @@ Task<> Supervisor::run_until_over(std::optional<Duration> timeout, const std::fu
   tasks_->spawn(watch_signals());
   tasks_->spawn(supervise());
   co_await tasks_->join();
+  output_.when_reader_is_gone([] {});  // the output may be others' from here on
 }
 
 Task<> Supervisor::watch_signals() {
