@@ -78,12 +78,11 @@ Task<> Matching::copy_mapped(Incoming& incoming, const std::byte* from) {
 Task<> Matching::copy_own(Incoming& incoming, const std::byte* from) {
   const Peer& own = peers_[incoming.from];
   for (std::size_t at = 0; at < incoming.bytes; at += tuning::messages::kMostPart) {
-    const std::size_t part = std::min(tuning::messages::kMostPart, incoming.bytes - at);
-    cohort::copy(incoming.request.data + at, from + at, part, Stores::cached);
-    if (!use_.engine.is_turn_over()) continue;
-    co_await use_.engine.let_others_run();
     if (!own.offered.contains(incoming.offer.id))
       co_await use_.engine.sleep_until(kNever);  // the cause comes
+    const std::size_t part = std::min(tuning::messages::kMostPart, incoming.bytes - at);
+    cohort::copy(incoming.request.data + at, from + at, part, Stores::cached);
+    if (use_.engine.is_turn_over()) co_await use_.engine.let_others_run();
   }
 }
 

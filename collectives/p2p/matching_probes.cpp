@@ -33,7 +33,9 @@ std::optional<Envelope> Matching::find_for_probe(const MessageRequest& request) 
   Envelope envelope{.from = found->from, .tag = packet.tag, .bytes = packet.bytes};
   if (request.probe == MessageRequest::Probe::claims) {
     envelope.claim = ++claims_;
-    claimed_.emplace(envelope.claim, std::pair(found->from, std::move(*found->message)));
+    auto& [from, message] = claimed_[envelope.claim];  // without memory for it the message stays where it is
+    from = found->from;
+    message = std::move(*found->message);
     peers_[found->from].unexpected.erase(found->message);
   }
   return envelope;
