@@ -157,8 +157,10 @@ void SharedHeap::adopt(std::byte* address, std::size_t bytes) {
   std::byte* const place = allocate(bytes);
   std::memcpy(place, address, bytes);
   try {
-    adopted_.emplace(address, Adopted{bytes, place});
-    memory_->map_over(address, static_cast<std::size_t>(place - memory_->data()), bytes);
+    Adopted& adopted = adopted_[address];
+    adopted.bytes = bytes;
+    adopted.place = place;
+    memory_->map_over(address, static_cast<std::size_t>(place - memory_->data()), bytes, adopted.view);
   } catch (...) {
     adopted_.erase(address);
     release(place);
@@ -176,10 +178,11 @@ void SharedHeap::adopt(std::byte* address, std::size_t bytes) {
 void SharedHeap::restore(std::byte* address) noexcept {
   const auto found = adopted_.find(address);
   COHORT_ASSERT(found != adopted_.end(), "{} is not registered here", static_cast<void*>(address));
-  const Adopted adopted = found->second;
+  const std::size_t bytes = found->second.bytes;
+  std::byte* const place = found->second.place;
   adopted_.erase(found);
   tell_of_end(address);
-  if (memory_map::make_private(address, adopted.bytes)) release(adopted.place);
+  if (memory_map::make_private(address, bytes)) release(place);
 }
 
 std::optional<std::uint64_t> SharedHeap::offset_of(const std::byte* address,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/system/child_view.h>
 #include <cohort/engine/system/shared_memory.h>
 #include <cohort/net/peer_transports.h>
 
@@ -48,8 +49,9 @@ class SharedHeap {
  private:
   /// Memory of the caller's that is mapped from here.
   struct Adopted {
-    std::size_t bytes;
-    std::byte* place;  ///< of this heap
+    std::size_t bytes = 0;
+    std::byte* place = nullptr;       ///< of this heap
+    std::optional<ChildView> view{};  ///< a child of fork() writes its own
   };
 
   using Range = std::map<std::size_t, std::size_t>::iterator;

@@ -41,9 +41,13 @@ class ChildViews {
   void map() noexcept {
     for (ChildView* view = first_; view != nullptr; view = view->next_) {
       if (std::exchange(view->is_private_, true)) continue;
-      void* const at = ::mmap(view->data_, view->bytes_, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, view->descriptor_, 0);
-      if (at == MAP_FAILED) ::munmap(view->data_, view->bytes_);
+      void* const at =
+          ::mmap(view->data_, view->bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED,
+                 view->descriptor_, static_cast<off_t>(view->offset_));
+      if (at != MAP_FAILED) continue;
+      // A hole would be filled by what the child allocates next.
+      (void)::mmap(view->data_, view->bytes_, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     }
     mutex_.unlock();
   }
@@ -53,8 +57,8 @@ class ChildViews {
   ChildView* first_ = nullptr;
 };
 
-ChildView::ChildView(std::byte* data, std::size_t bytes, int descriptor) noexcept
-    : data_(data), bytes_(bytes), descriptor_(descriptor) {
+ChildView::ChildView(std::byte* data, std::size_t bytes, int descriptor, std::size_t offset) noexcept
+    : data_(data), bytes_(bytes), descriptor_(descriptor), offset_(offset) {
   ChildViews::all().add(*this);
 }
 

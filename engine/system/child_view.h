@@ -15,8 +15,8 @@ namespace cohort {
 /// Threads: any. Lifetime: at most the mapping's, with its descriptor open.
 class ChildView : Immovable {
  public:
-  /// `data`: where the descriptor's first byte is mapped.
-  ChildView(std::byte* data, std::size_t bytes, int descriptor) noexcept;
+  /// `data`: where the descriptor's byte of that offset is mapped.
+  ChildView(std::byte* data, std::size_t bytes, int descriptor, std::size_t offset = 0) noexcept;
   /// From then on children have nothing mapped there.
   ~ChildView();
 
@@ -26,6 +26,7 @@ class ChildView : Immovable {
   std::byte* const data_;
   const std::size_t bytes_;
   const int descriptor_;
+  const std::size_t offset_;
   bool is_private_ = false;  ///< in a child: it was its parent's
   ChildView* next_ = nullptr;
   ChildView* previous_ = nullptr;

@@ -232,10 +232,12 @@ bool SharedMemory::contains(const void* address, std::size_t bytes) const noexce
          bytes <= static_cast<std::size_t>(data_ + size_bytes_ - begin);
 }
 
-void SharedMemory::map_over(void* address, std::size_t offset, std::size_t bytes) {
+void SharedMemory::map_over(std::byte* address, std::size_t offset, std::size_t bytes,
+                            std::optional<ChildView>& view) {
   if (::mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor(),
              static_cast<off_t>(begin_ + offset)) == MAP_FAILED)
     throw system_error(errno, fmt::format("mapping {} bytes of shared memory over a buffer", bytes));
+  view.emplace(address, bytes, descriptor(), begin_ + offset);
 }
 
 /// Where the kernel can (Linux 5.14) by touching pages: fallocate() lets one at a time into a segment, of all

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cohort/engine/io/socket.h>
+#include <cohort/engine/system/child_view.h>
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace cohort {
@@ -55,8 +57,9 @@ class SharedMemory {
 
   // For the owner of the segment or the part, which offsets begin at:
   /// Puts [offset, offset + bytes) of the segment, whole pages, at an address that something else is mapped
-  /// at. Throws SystemError, and nothing is changed.
-  void map_over(void* address, std::size_t offset, std::size_t bytes);
+  /// at, of which children of fork() have the view, which ends before that mapping does. Throws SystemError,
+  /// and nothing is changed.
+  void map_over(std::byte* address, std::size_t offset, std::size_t bytes, std::optional<ChildView>& view);
 
   /// Makes sure that pages are there, so that a shortage is an error here and not a signal later. Throws
   /// ResourceLimit.

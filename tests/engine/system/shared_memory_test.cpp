@@ -171,9 +171,23 @@ TEST(SharedMemory, part_begins_within_and_changes_nothing_before_or_behind_it) {
   void* const pages = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(pages, MAP_FAILED);
   std::byte* const buffer = static_cast<std::byte*>(pages);
-  part.map_over(buffer, 3 * kBytes, kBytes);
+  std::optional<ChildView> view;
+  part.map_over(buffer, 3 * kBytes, kBytes, view);
   buffer[1] = std::byte{9};
   EXPECT_EQ(whole.data()[5 * kBytes + 1], std::byte{9});
+
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int read = std::to_integer<int>(buffer[1]);
+    buffer[1] = std::byte{3};
+    ::_exit(read);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 9);
+  EXPECT_EQ(buffer[1], std::byte{9});
+  view.reset();
   ::munmap(pages, kBytes);
 }
 
