@@ -76,7 +76,11 @@ void CommunicatorCore::end_with(const Error& cause) noexcept {
 
 void CommunicatorCore::warn_of_long_call() noexcept {
   if (health_.is_failed()) return;
-  health_.unless_out_of_memory([&] { services_.spawn(report_.warn_of_long_call()); });
+  try {
+    services_.spawn(report_.warn_of_long_call());
+  } catch (const std::bad_alloc&) {
+    log(LogLevel::debug, "no memory to warn of a long call on '{}'", membership_.name);
+  }
 }
 
 void CommunicatorCore::time_is_over() noexcept {
