@@ -8,9 +8,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <stdexcept>
@@ -29,9 +31,13 @@ using bindings::TensorsCall;
 
 /// Never ended: process groups and the interpreter's end come in any order.
 bindings::Session& session() {
-  static bindings::Session* one = nullptr;
-  if (one == nullptr || one->is_forked()) one = new bindings::Session();
-  return *one;
+  static std::atomic<bindings::Session*> one = nullptr;
+  bindings::Session* found = one.load();
+  while (found == nullptr || found->is_forked()) {
+    auto made = std::make_unique<bindings::Session>();
+    if (one.compare_exchange_strong(found, made.get())) return *made.release();
+  }
+  return *found;
 }
 
 /// For those that an interpreter that ends has left open.

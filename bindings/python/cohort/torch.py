@@ -57,13 +57,15 @@ def _is_there(store: Any, key: str, seconds: float) -> bool:
     return True
 
 
-def _wait_for(store: Any, key: str, size: int) -> bytes:
-    """What the store holds, as long as it gives the ranks to come. In turns, since its own wait does not hear Ctrl-C."""
+def _wait_for(store: Any, key: str, size: int, of_each: str = "cohort/host/") -> bytes:
+    """What the store holds, as long as it gives the ranks to come. In turns, since its own wait does not hear Ctrl-C.
+
+    `of_each`, with a rank's number, is a key that each rank sets when it comes: who is missing has not."""
     seconds = store.timeout.total_seconds()
     until = time.monotonic() + seconds
     while not _is_there(store, key, 0.1):
         if time.monotonic() >= until:
-            missing = [str(rank) for rank in range(size) if not _is_there(store, f"cohort/host/{rank}", 0.01)]
+            missing = [str(rank) for rank in range(size) if not _is_there(store, f"{of_each}{rank}", 0.01)]
             raise RuntimeError(
                 f"cohort: Timed out: of {size} ranks, {', '.join(missing) or 'none'} had not come to make the group after "
                 f"{seconds:g} s; see what they do instead, or give the store more time")

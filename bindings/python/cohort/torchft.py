@@ -59,14 +59,17 @@ class ProcessGroupCohort(ProcessGroupWrapper):  # type: ignore[misc]
         """Ranks say in the store where they met before; all of them come to the same answer."""
         met = self._met
         store.set(f"cohort/met/{rank}", json.dumps([met.token, met.rank] if met else None))
-        members = [json.loads(_backend._wait_for(store, f"cohort/met/{other}", size)) for other in range(size)]
+        members = [json.loads(_backend._wait_for(store, f"cohort/met/{other}", size, "cohort/met/")) for other in range(size)]
         if rank == 0:
-            store.set("cohort/token", secrets.token_hex(8))
-        token = _backend._wait_for(store, "cohort/token", size).decode()
+            store.compare_set("cohort/token", "", secrets.token_hex(8))
+        token = _backend._wait_for(store, "cohort/token", size, "cohort/met/").decode()
         self.is_made_of_survivors = met is not None and all(member and member[0] == met.token for member in members)
-        if met is not None and self.is_made_of_survivors:
-            ranks = [member[1] for member in members]
-            return _torch.create_within(met.backend, f"quorum-{token}", rank, self._timeout.total_seconds(), ranks)
-        backend = _backend.create(store, rank, size, self._timeout, name="torchft")
-        self._met = _Met(backend, rank, token)
+        self._met = None  # until the group stands: ranks that lost each other meet anew
+        if met is None or not self.is_made_of_survivors:
+            backend = _backend.create(store, rank, size, self._timeout, name="torchft")
+            self._met = _Met(backend, rank, token)
+            return backend
+        ranks = [member[1] for member in members]
+        backend = _torch.create_within(met.backend, f"quorum-{token}", rank, self._timeout.total_seconds(), ranks)
+        self._met = met
         return backend
