@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import tempfile
 from typing import Any, Callable, List, Optional, Tuple
 
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from .errors import DistGraphBuildError
+from .errors import DistGraphBuildError, MemoryOverflowError
 from .options import MIB
 
 # Smaller ones are not worth a file.
@@ -64,6 +65,12 @@ class _File:
 
     def __init__(self, tensor: torch.Tensor, folder: Optional[str]) -> None:
         with tempfile.TemporaryFile(prefix="cohort-activation-", dir=folder) as file:
+            try:  # or writing to it, which is memory, would be a SIGBUS
+                os.posix_fallocate(file.fileno(), 0, max(1, tensor.numel() * tensor.element_size()))
+            except OSError as failure:
+                raise MemoryOverflowError("an activation", f"{tensor.numel() * tensor.element_size()} bytes do not fit into a file in "
+                                          f"{folder or tempfile.gettempdir()}: {failure.strerror}",
+                                          "give memory_config['offload_dir'] a folder with room, or offload nothing") from failure
             path = f"/proc/self/fd/{file.fileno()}"
             self._mapped = torch.from_file(path, shared=True, size=tensor.numel(), dtype=tensor.dtype).view(tensor.shape)
         self._mapped.copy_(tensor)
