@@ -15,12 +15,45 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from cohort.graph import DistGraphBuildError, GEDistributedOptimizer, MemoryOverflowError, PerformanceMonitor, Replanning
+from cohort.graph import (DistGraphBuildError, GEDistributedOptimizer, LinearCost, MemoryOverflowError, PerformanceMonitor,
+                          Replanning)
 from cohort.graph.memory import GradientMemory, Slot
 
 from graph_training import SOON, batch, by_ddp, by_plan, layers, network, refused, same, same_on_all, sgd, state_of, train
 
 RANK = SIZE = 0
+
+
+def part_overlap_that_does_not_pay_is_given_up():
+    """By times that are given: which way was over sooner here says nothing."""
+    expected = by_ddp(network, 12)[1]
+    model = network()
+    rule = Replanning(skipped_steps=1, profile_steps=2, patience=10**6)
+    optimizer = GEDistributedOptimizer(model=model, optimizer=sgd(model), replanning=rule, max_group_size=1)
+    planning = optimizer.reduction.planning
+    train(model, optimizer, 3)  # which ends the profile
+    planning.after_backward_us = 0.0
+    train(model, optimizer, 7, first=3)
+    assert planning.stage == "settled" and not planning.is_pipelined and planning.expected_us == 0.0
+    assert "where all are after it, which is taken" in optimizer.explain()
+    train(model, optimizer, 2, first=10)
+    same(state_of(model), expected)
+    optimizer.reduction.planning.overlaps = True
+    planning.after_backward_us = 1e12
+    assert not planning.settle_for_less_overlap(1e9) and planning.is_pipelined
+
+
+def part_compression_is_decided_by_cost():
+    """By what a bucket costs either way, alike on all ranks: what was measured here may say either."""
+    _, state, optimizer = by_plan(network, 8, enable_compression=True)
+    same_on_all(state)
+    decided = [None] * SIZE
+    dist.all_gather_object(decided, [bucket.compresses for bucket in optimizer.reduction.memory.buckets])
+    assert decided[1:] == decided[:-1], decided
+    way = optimizer.reduction.way
+    for byte_us, pays in ((0.0, False), (1e6, True)):  # bytes that cost nothing, and such that cost a second each
+        decision, text = way.decide(LinearCost(idle_us=1.0, byte_us=byte_us), 1000)
+        assert decision == pays and text.count("us") >= 2, text
 
 
 def part_types_are_mixed():

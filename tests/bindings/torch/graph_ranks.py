@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from cohort.graph import AllReduceInsertError, Compression, DistGraphBuildError, GEDistributedOptimizer, LinearCost
+from cohort.graph import AllReduceInsertError, Compression, DistGraphBuildError, GEDistributedOptimizer
 
 from graph_training import SOON, batch, by_ddp, by_plan, layers, network, refused, same, same_on_all, sgd, state_of, train
 
@@ -350,19 +350,6 @@ def part_compression_sends_less_and_learns_the_same():
         assert ours[-1] < 0.5 * ours[0], (kind, ours)
         same_on_all(state)
         assert bool(optimizer.state_dict()["cohort"]["residuals"]) or kind in ("fp16", "bf16")
-
-
-def part_compression_is_decided_by_cost():
-    """By what a bucket costs either way, alike on all ranks: what was measured here may say either."""
-    _, state, optimizer = by_plan(network, 8, enable_compression=True)
-    same_on_all(state)
-    decided = [None] * SIZE
-    dist.all_gather_object(decided, [bucket.compresses for bucket in optimizer.reduction.memory.buckets])
-    assert decided[1:] == decided[:-1], decided
-    way = optimizer.reduction.way
-    for byte_us, pays in ((0.0, False), (1e6, True)):  # bytes that cost nothing, and such that cost a second each
-        decision, text = way.decide(LinearCost(idle_us=1.0, byte_us=byte_us), 1000)
-        assert decision == pays and text.count("us") >= 2, text
 
 
 def part_residuals_survive_checkpoints():

@@ -39,13 +39,15 @@ class MemoryOptions:
 
 @dataclasses.dataclass(frozen=True)
 class Replanning:
-    """When a plan is made anew; as cohort::graph::ReplanRule."""
+    """When a plan is made anew; as cohort::graph::ReplanRule. `compares_with_synchronous`: whether smart_overlap goes back to
+    reducing after backward where that is measured to be over sooner."""
 
     skipped_steps: int = 1
     profile_steps: int = 10
     tolerance: float = 0.1
     patience: int = 20
     most_rounds: int = 3
+    compares_with_synchronous: bool = True
 
 
 @dataclasses.dataclass(frozen=True)

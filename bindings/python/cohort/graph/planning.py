@@ -54,8 +54,9 @@ def compare_plans(plan: Any, way: AnyWay) -> None:
 class Planning:
     """First gradients are reduced after backward, so that ready times are those of compute alone. From these, the latest
     rank's, and a measured cost a plan is made, and once more from the ready times beside communication, until it stays the
-    same, at most `most_rounds`. From then on predicted and measured ends are compared: where they differ on a rank for
-    `patience` steps, all begin anew. Every rank makes the same steps of it at the same time."""
+    same, at most `most_rounds`; smart_overlap goes back to the first where that was over sooner. From then on predicted and
+    measured ends are compared: where they differ on a rank for `patience` steps, all begin anew. Every rank makes the same
+    steps of it at the same time."""
 
     def __init__(self, slots: Sequence[Slot], way: AnyWay, options: Options) -> None:
         self.slots, self.way, self.options = list(slots), way, options
@@ -68,6 +69,9 @@ class Planning:
         self.forward_us = 0.0
         self.rounds = 0
         self.expected_us = 0.0
+        self.after_backward_us = 0.0  # when steps end whose gradients are reduced after backward
+        self.overlaps = True
+        self.why_after_backward = ""
         self.insertion = self._insert("synchronous")
         compare_plans(self.plan, self.way)
         self.begin("profiling")
@@ -97,7 +101,11 @@ class Planning:
     @property
     def is_pipelined(self) -> bool:
         """Buckets are sent while backward runs."""
-        return self.stage != "profiling" and self.options.enable_pipeline and self.options.allreduce_strategy != "synchronous"
+        return self.stage != "profiling" and self.options.enable_pipeline and self.strategy != "synchronous"
+
+    @property
+    def strategy(self) -> str:
+        return self.options.allreduce_strategy if self.overlaps else "synchronous"
 
     def _insert(self, strategy: str) -> Any:
         text = graph_of(self.slots, self.ready_us, self.forward_us, "step")
@@ -140,6 +148,7 @@ class Planning:
         self.cost = measure_cost(self.way, sum(slot.bytes for slot in self.slots))
         self.decisions.append(f"profile: measured and predicted ends differed by more than {self.rule.tolerance:.0%} for "
                               f"{self.rule.patience} steps")
+        self.overlaps, self.why_after_backward = True, ""
         self.insertion = self._insert("synchronous")
         self.begin("profiling")
 
@@ -149,6 +158,8 @@ class Planning:
         shared = most_of_all([*mine, statistics.median(self._forwards), statistics.median(self._ends)], self.way.group)
         self.ready_us = {slot.name: us for slot, us in zip(self.slots, shared)}
         self.forward_us, end_us = shared[-2], shared[-1]
+        if self.stage == "profiling":
+            self.after_backward_us = end_us
         made = self._insert(self.options.allreduce_strategy)
         compare_plans(made.plan, self.way)
         is_new = self.stage == "profiling" or made.plan.hash != self.plan.hash
@@ -165,15 +176,30 @@ class Planning:
         is_as_predicted = not is_new and abs(end_us - predicted) <= self.rule.tolerance * predicted
         self.expected_us = predicted if is_as_predicted else end_us
         self.begin("settled")
-        return False
+        return self.settle_for_less_overlap(end_us)
+
+    def settle_for_less_overlap(self, end_us: float) -> bool:
+        """Where cores both compute and send, what is sent beside backward may slow it by more than it hides. Whether the plan
+        is another one then."""
+        if (self.options.allreduce_strategy != "smart_overlap" or not self.rule.compares_with_synchronous
+                or end_us <= self.after_backward_us):
+            return False
+        self.overlaps = False
+        self.plans += 1
+        self.insertion = self._insert("synchronous")
+        self.expected_us = self.after_backward_us
+        self.why_after_backward = (f"smart_overlap: steps end at {end_us:.0f} us where gradients are reduced while backward runs, at "
+                                   f"{self.after_backward_us:.0f} us where all are after it, which is taken\n")
+        self.decisions.append(self.why_after_backward.rstrip())
+        return True
 
     def take_bucket_bytes(self, most: int) -> None:
         """Another limit, the same on all ranks, and the plan within it."""
         self.bucket_bytes = most
-        self.insertion = self._insert(self.options.allreduce_strategy)
+        self.insertion = self._insert(self.strategy)
         compare_plans(self.plan, self.way)
         self.plans += 1
         self.expected_us = self.plan.finish_us
 
     def explain(self, measured: Optional[Tuple[float, float]]) -> str:
-        return str(_cohort.explain(self.plan, self.cost, measured))
+        return str(_cohort.explain(self.plan, self.cost, measured)) + self.why_after_backward
