@@ -46,12 +46,7 @@ Task<int> launch(Engine& engine, LaunchOptions options) {
     if (error.kind() != ErrorKind::InvalidArgument) throw;
     refusal = fmt::format("cohort: {}\n", error.message());
   }
-  if (job) {
-    const int status = co_await job->run();
-    co_return status == 0 && output.has_lost_text() ? Supervisor::kLostOutputStatus : status;
-  }
-  co_await output.write(OutputChannel::errors, refusal);
-  co_return Supervisor::kCannotStartStatus;
+  co_return co_await run_or_refuse(job, output, refusal);
 }
 
 }  // namespace cohort

@@ -119,4 +119,15 @@ class Supervisor : protected Immovable {
   Notify changed_;
 };
 
+/// The job's status; one that could not be made is said with what it was refused for.
+template <class SomeJob>
+Task<int> run_or_refuse(std::optional<SomeJob>& job, JobOutput& output, const std::string& refusal) {
+  if (job) {
+    const int status = co_await job->run();
+    co_return status == 0 && output.has_lost_text() ? Supervisor::kLostOutputStatus : status;
+  }
+  co_await output.write(OutputChannel::errors, refusal);
+  co_return Supervisor::kCannotStartStatus;
+}
+
 }  // namespace cohort
