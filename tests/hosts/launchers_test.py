@@ -18,6 +18,7 @@ from slurm import Slurm
 
 BENCH = (str(COMMAND), "bench", "all_reduce", "--sizes", "8,64K", "--iters", "3")
 LIMIT_S = 90
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Launchers(unittest.TestCase):
@@ -77,6 +78,16 @@ class Launchers(unittest.TestCase):
                           "MASTER_ADDR": "host1", "MASTER_PORT": "29500", "TORCHELASTIC_RUN_ID": "x",
                           "COHORT_SECRET_FILE": str(self.secret)}) for host in (1, 2)]
         self.check(self.start_each(places, *BENCH), 2, "torch.distributed.run", "the host that it names at host1:")
+
+    def test_torchrun_itself_with_two_ranks_on_each_host(self):
+        python = ROOT / "build" / "torch" / "bin" / "python"
+        if not python.exists():
+            self.skipTest(f"torch is not installed: {python} is not there")
+        places = [(host, {"PET_NODE_RANK": str(host - 1), "COHORT_SECRET_FILE": str(self.secret), "OMP_NUM_THREADS": "1"})
+                  for host in (1, 2)]
+        torchrun = (str(python), "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "2", "--master-addr",
+                    self.hosts.address(1), "--master-port", "29500", "--no-python")
+        self.check(self.start_each(places, *torchrun, *BENCH), 4, "torch.distributed.run", "the host that it names at ")
 
     def test_an_indexed_job_of_kubernetes(self):
         places = [(host, {"JOB_COMPLETION_INDEX": str(host - 1), "COHORT_SIZE": "3", "COHORT_ADDR": "host1:29400",
