@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 from hosts.network import Hosts, can_make_hosts
+from hosts.predictions import Predictions, report
 from hosts.programs import PROGRAMS, Unusable
 from suite.cells import OPERATORS, parse_size, size_text, time_text
 from suite.options import ROOT, comma_list
@@ -44,6 +45,8 @@ def parse(arguments=None):
     add("--rounds", type=int, default=5)
     add("--budget-ms", type=int, default=200, help="time for one point")
     add("--timeout", type=float, default=60, help="seconds for one point")
+    add("--predict", type=comma_list(str), default=[], metavar="LIST",
+        help="of cohort alone: these algorithms, beside what `cohort sim` predicts")
     add("--cohort-args", default="", help="further options for 'cohort bench'")
     add("--out", type=pathlib.Path, default=ROOT / "build/bench", help="where hosts.csv goes")
     add("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="where the programs lie")
@@ -80,11 +83,16 @@ def run(program, hosts, launch, options):
         return [entry for line in process if (entry := parse_line(line))]
 
 
+def gigabytes_of(rate):
+    """That a link carries a second for applications, or None where it is not limited."""
+    return float(rate[:-4]) * PAYLOAD_SHARE / 8 if rate.endswith("gbit") else None
+
+
 def limit_us(operator, size, hosts, per_host, rate):
     """The least time in which links of that rate can do it, or None."""
-    if not rate.endswith("gbit"):
+    if gigabytes_of(rate) is None:
         return None
-    seconds_per_byte = 8 / (float(rate[:-4]) * 1e9 * PAYLOAD_SHARE)
+    seconds_per_byte = 1e-9 / gigabytes_of(rate)
     share = {"all_reduce": 2 * (hosts - 1) / hosts, "all_gather": (hosts - 1) / hosts,
              "reduce_scatter": (hosts - 1) / hosts, "broadcast": 1}.get(operator)
     return None if share is None else size * share * seconds_per_byte * 1e6
@@ -111,6 +119,18 @@ def table(rows, launches, names):
     return "\n".join(lines) + "\n"
 
 
+def predict(options, launches):
+    cohort = PROGRAMS["cohort"](options)
+
+    def measure_one(launch):
+        with Hosts(launch.hosts, None if launch.rate == "unlimited" else launch.rate) as hosts:
+            return run(cohort, hosts, launch, options)
+
+    predictions = Predictions(options, measure_one, gigabytes_of)
+    print(report([one for launch in launches for one in predictions.of(launch)]), end="")
+    return 0
+
+
 def measure(options, programs, launches, file):
     rows = {}
     for turn in range(1, options.rounds + 1):
@@ -135,7 +155,7 @@ def main(arguments=None):
     if not can_make_hosts():
         raise SystemExit("bench hosts: needs root and network namespaces (ip netns)")
     options.out.mkdir(parents=True, exist_ok=True)
-    programs = choose_programs(options)
+    programs = [] if options.predict else choose_programs(options)
     launches = [Launch(hosts, per_host, rate, (operator,), tuple(sorted(options.sizes))) for rate in options.rates
                 for hosts in options.hosts for per_host in options.per_host for operator in options.operators]
     with tempfile.TemporaryDirectory(prefix="cohort-bench-") as scratch, \
@@ -143,6 +163,8 @@ def main(arguments=None):
         options.secret = pathlib.Path(scratch, "secret")
         options.secret.touch(mode=0o600)
         options.secret.write_text(secrets.token_hex(32))
+        if options.predict:
+            return predict(options, launches)
         print("round,hosts,per_host,rate,program,operator,bytes,median_us", file=file)
         rows = measure(options, programs, launches, file)
     print(table(rows, launches, [program.name for program in programs]), end="")
