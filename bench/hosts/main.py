@@ -9,6 +9,8 @@ import statistics
 import sys
 import tempfile
 
+from hosts.choices import Choices
+from hosts.choices import report as report_of_choices
 from hosts.network import Hosts, can_make_hosts
 from hosts.predictions import Predictions, report
 from hosts.programs import PROGRAMS, Unusable
@@ -47,6 +49,7 @@ def parse(arguments=None):
     add("--timeout", type=float, default=60, help="seconds for one point")
     add("--predict", type=comma_list(str), default=[], metavar="LIST",
         help="of cohort alone: these algorithms, beside what `cohort sim` predicts")
+    add("--choices", action="store_true", help="of cohort alone: every algorithm, beside what is selected")
     add("--cohort-args", default="", help="further options for 'cohort bench'")
     add("--out", type=pathlib.Path, default=ROOT / "build/bench", help="where hosts.csv goes")
     add("--bin", type=pathlib.Path, default=ROOT / "build/release/bin", help="where the programs lie")
@@ -76,11 +79,15 @@ def parse_line(line):
     return fields[2], int(fields[4]), float(fields[6])
 
 
-def run(program, hosts, launch, options):
-    """What a program measured."""
+def lines_of(program, hosts, launch, options):
     argv, environment = program.command(hosts, launch)
     with Process(argv, environment, options.timeout) as process:
-        return [entry for line in process if (entry := parse_line(line))]
+        return list(process)
+
+
+def run(program, hosts, launch, options):
+    """What a program measured."""
+    return [entry for line in lines_of(program, hosts, launch, options) if (entry := parse_line(line))]
 
 
 def gigabytes_of(rate):
@@ -119,14 +126,20 @@ def table(rows, launches, names):
     return "\n".join(lines) + "\n"
 
 
-def predict(options, launches):
+def examine(options, launches):
+    """Cohort alone: predictions, or choices."""
     cohort = PROGRAMS["cohort"](options)
 
-    def measure_one(launch):
+    def lines(launch, form="--csv"):
+        cohort.form = form
         with Hosts(launch.hosts, None if launch.rate == "unlimited" else launch.rate) as hosts:
-            return run(cohort, hosts, launch, options)
+            return lines_of(cohort, hosts, launch, options)
 
-    predictions = Predictions(options, measure_one, gigabytes_of)
+    if options.choices:
+        choices = Choices(options, lines, parse_line)
+        print(report_of_choices([one for launch in launches for one in choices.of(launch)]), end="")
+        return 0
+    predictions = Predictions(options, lambda launch: filter(None, map(parse_line, lines(launch))), gigabytes_of)
     print(report([one for launch in launches for one in predictions.of(launch)]), end="")
     return 0
 
@@ -155,7 +168,7 @@ def main(arguments=None):
     if not can_make_hosts():
         raise SystemExit("bench hosts: needs root and network namespaces (ip netns)")
     options.out.mkdir(parents=True, exist_ok=True)
-    programs = [] if options.predict else choose_programs(options)
+    programs = [] if options.predict or options.choices else choose_programs(options)
     launches = [Launch(hosts, per_host, rate, (operator,), tuple(sorted(options.sizes))) for rate in options.rates
                 for hosts in options.hosts for per_host in options.per_host for operator in options.operators]
     with tempfile.TemporaryDirectory(prefix="cohort-bench-") as scratch, \
@@ -163,8 +176,8 @@ def main(arguments=None):
         options.secret = pathlib.Path(scratch, "secret")
         options.secret.touch(mode=0o600)
         options.secret.write_text(secrets.token_hex(32))
-        if options.predict:
-            return predict(options, launches)
+        if options.predict or options.choices:
+            return examine(options, launches)
         print("round,hosts,per_host,rate,program,operator,bytes,median_us", file=file)
         rows = measure(options, programs, launches, file)
     print(table(rows, launches, [program.name for program in programs]), end="")

@@ -44,14 +44,15 @@ def topology(launch, one_way_us, gigabytes_per_second):
 
 
 def simulate(command, launch, operator, algorithm, machine):
-    """{bytes: us}; those that the algorithm does not run are left out."""
+    """{bytes: us}, of `all` {algorithm: us} of the last size; what does not run there is left out."""
     with tempfile.TemporaryDirectory(prefix="cohort-bench-") as folder:
         file = pathlib.Path(folder, "topology.json")
         file.write_text(json.dumps(machine), encoding="utf-8")
         argv = [command, "sim", operator, "--ranks", str(launch.hosts * launch.per_host), "--topology", file, "--sizes",
                 ",".join(map(str, launch.sizes)), "--algorithm", algorithm, "--csv"]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=True)
-    return {int(row["bytes"]): float(row["us"]) for row in csv.DictReader(io.StringIO(done.stdout))}
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    return {row["algorithm"] if algorithm == "all" else int(row["bytes"]): float(row["us"]) for row in rows}
 
 
 class Predictions:

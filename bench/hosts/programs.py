@@ -41,6 +41,7 @@ class Program:
 
 class Cohort(Program):
     name = "cohort"
+    form = "--csv"
 
     def command(self, hosts, launch):
         """Every rank starts alone; the first one prints."""
@@ -52,7 +53,7 @@ class Cohort(Program):
             host = rank // launch.per_host
             own = {**common, "COHORT_RANK": rank, "COHORT_HOST_ID": f"host{host}"}
             argv = ["env", *(f"{name}={value}" for name, value in own.items()), str(self.options.bin / "cohort"), "bench",
-                    *launch.operators, "--csv", "--sizes", ",".join(map(str, launch.sizes)), "--budget-ms",
+                    *launch.operators, self.form, "--sizes", ",".join(map(str, launch.sizes)), "--budget-ms",
                     str(self.options.budget_ms), *shlex.split(self.options.cohort_args)]
             commands.append(shlex.join(hosts.inside(host, argv)))
         others = "".join(f"{command} > /dev/null & " for command in commands[1:])
