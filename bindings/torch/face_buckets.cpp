@@ -6,6 +6,7 @@
 #include <cohort/graph/compression/compressor.h>
 #include <cohort/graph/compression/decision.h>
 #include <cohort/graph/executor/host_groups.h>
+#include <cohort/graph/executor/reductions.h>
 
 #include <exception>
 #include <string>
@@ -78,7 +79,7 @@ Task<> Way::average_in_turn(DataType type, const BucketCall& call) {
     const std::span<float> values = floats_of(call.data);
     co_await compressor->reduce(all->communicator(), call.name, values, true);
   } else if (form == "flat") {
-    co_await all->communicator().all_reduce(type, data, data, ReduceOp::avg);
+    co_await graph::reduce_flat(all->communicator(), type, ReduceOp::avg, data);
   } else {
     const graph::HostReduction how{.type = type, .reduction = ReduceOp::avg, .ranks = all->size()};
     co_await average_host_by_host(how, data);

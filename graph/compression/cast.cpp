@@ -8,19 +8,21 @@
 namespace cohort::graph {
 namespace {
 
+/// An average is one of values that are divided first: in 16 bits their sum may be beyond the type.
 template <class Small>
 Task<> reduce_as(Communicator& communicator, std::span<float> data, std::span<float> residual,
                  bool averages) {
   std::vector<Small> small(data.size());
+  const float divisor = averages ? static_cast<float>(communicator.size()) : 1.0F;
   const auto encode = [&] {
-    for (std::size_t i = 0; i < data.size(); ++i) small[i] = Small(data[i]);
+    const float factor = 1.0F / divisor;
+    for (std::size_t i = 0; i < data.size(); ++i) small[i] = Small(data[i] * factor);
     for (std::size_t i = 0; i < residual.size(); ++i)
-      residual[i] = finite_or_zero(data[i] - static_cast<float>(small[i]));
+      residual[i] = finite_or_zero(data[i] - divisor * static_cast<float>(small[i]));
   };
   auto encoding = communicator.engine().offload(std::cref(encode));
   co_await encoding;
-  const ReduceOp op = averages ? ReduceOp::avg : ReduceOp::sum;
-  co_await communicator.all_reduce(std::span(small), op);
+  co_await communicator.all_reduce(std::span(small), ReduceOp::sum);
   const auto decode = [&] {
     for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(small[i]);
   };

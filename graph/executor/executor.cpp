@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/graph/executor/executor.h>
 
+#include <cohort/graph/executor/reductions.h>
 #include <cohort/graph/verify.h>
 
 #include <fmt/format.h>
@@ -246,8 +247,8 @@ Task<> Executor::reduce(const Node& node, DataType type, std::span<std::byte> da
     co_await task;
     co_return;
   }
-  const Combination op = reduction_of(node);
-  co_await communicator_.all_reduce(type, data, data, op);
+  const ReduceOp op = reduction_of(node);
+  co_await reduce_flat(communicator_, type, op, data);
 }
 
 Task<> Executor::reduce_shares(const Node& node, DataType type, std::span<std::byte> data) {

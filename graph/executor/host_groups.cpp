@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/graph/executor/host_groups.h>
 
+#include <cohort/graph/executor/reductions.h>
 #include <cohort/net/membership.h>
 
 #include <utility>
@@ -12,8 +13,13 @@ namespace {
 /// Of a first of two reductions that together average.
 ReduceOp inner(ReduceOp op) { return op == ReduceOp::avg ? ReduceOp::sum : op; }
 
-Combination outer(ReduceOp op, Rank ranks) {
-  return op == ReduceOp::avg ? scaled_sum(1.0 / ranks) : Combination(op);
+Combination outer(HostReduction how) {
+  if (divides_first(how.type, how.reduction)) return ReduceOp::sum;
+  return how.reduction == ReduceOp::avg ? scaled_sum(1.0 / how.ranks) : Combination(how.reduction);
+}
+
+Task<> divide_if_first(Communicator& host, HostReduction how, std::span<std::byte> data) {
+  if (divides_first(how.type, how.reduction)) co_await divide_by(how.ranks, host.engine(), how.type, data);
 }
 
 /// Elements of each rank's share, as equal as can be.
@@ -67,12 +73,13 @@ Task<> reduce_to_shares(Communicator& host, HostReduction how, std::span<std::by
   const std::vector<std::size_t> counts = shares_of(data.size() / size_bytes(how.type), host.size());
   const std::span<std::byte> mine = share_of(data, how.type, host.rank(), host.size());
   const Combination op = inner(how.reduction);
+  co_await divide_if_first(host, how, data);
   co_await host.reduce_scatter_v(how.type, data, mine, counts, op);
 }
 
 Task<> reduce_share(Communicator& host, Communicator& across, HostReduction how, std::span<std::byte> data) {
   const std::span<std::byte> mine = share_of(data, how.type, host.rank(), host.size());
-  const Combination op = outer(how.reduction, how.ranks);
+  const Combination op = outer(how);
   co_await across.all_reduce(how.type, mine, mine, op);
 }
 
@@ -84,11 +91,12 @@ Task<> gather_shares(Communicator& host, HostReduction how, std::span<std::byte>
 
 Task<> reduce_to_leader(Communicator& host, HostReduction how, std::span<std::byte> data) {
   const Combination op = inner(how.reduction);
+  co_await divide_if_first(host, how, data);
   co_await host.reduce(how.type, data, data, op, 0);
 }
 
 Task<> reduce_among_leaders(Communicator& leaders, HostReduction how, std::span<std::byte> data) {
-  const Combination op = outer(how.reduction, how.ranks);
+  const Combination op = outer(how);
   co_await leaders.all_reduce(how.type, data, data, op);
 }
 

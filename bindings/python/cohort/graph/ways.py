@@ -37,6 +37,11 @@ class Started:
             self.over = min(self.over, self.launched + self.work._get_duration() / 1e3)
 
 
+def is_divided_first(kind: torch.dtype) -> bool:
+    """By each rank, before values are added up: the sum over all ranks may be beyond what 16 bits hold."""
+    return kind in (torch.float16, torch.bfloat16)
+
+
 class AnyWay:
     """Over whatever backend the group has."""
 
@@ -46,7 +51,10 @@ class AnyWay:
 
     def start(self, tensor: torch.Tensor, name: str, compresses: bool = False, bucket: int = 0) -> Started:
         launched = time.perf_counter()
-        work = dist.all_reduce(tensor, dist.ReduceOp.AVG, group=self.group, async_op=True)
+        if is_divided_first(tensor.dtype):
+            tensor.mul_(1.0 / self.size)
+        op = dist.ReduceOp.SUM if is_divided_first(tensor.dtype) else dist.ReduceOp.AVG
+        work = dist.all_reduce(tensor, op, group=self.group, async_op=True)
         return Started(bucket, work, launched, is_timed=False)
 
     def decide(self, cost: LinearCost, elements: int) -> Tuple[bool, str]:
