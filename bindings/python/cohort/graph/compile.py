@@ -5,16 +5,12 @@
     model = torch.compile(model, backend="cohort")       # and any optimizer of torch: gradients come averaged
 
 Options, by torch.compile(..., options={...}): strategy, bucket_size, max_group_size and min_tensor_size, as of
-GEDistributedOptimizer; executor, "inductor" or "interpreter"; group, a process group."""
+GEDistributedOptimizer; executor, "inductor" or "interpreter"; durations, "measured" or "estimated"; group, a process group."""
 
 from __future__ import annotations
 
-import functools
 import itertools
 import json
-import math
-import operator
-import time
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
@@ -24,55 +20,21 @@ from torch import fx
 from torch._dynamo import register_backend
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
-from torch.utils.flop_counter import flop_registry
 
 from .. import _cohort
+from .collective_nodes import CollectiveNodes, HostGroups, host_groups
+from .durations import estimate, measure, tensor_of
 from .errors import AllReduceInsertError, DistGraphBuildError
 from .options import Options, make_options, refuse_unknown
 from .planning import TYPES, compare_plans
 from .reduction import stderr_teller
 from .ways import AnyWay, measure_cost, most_of_all
 
-KEYS = ("strategy", "bucket_size", "max_group_size", "min_tensor_size", "executor", "group")
+KEYS = ("strategy", "bucket_size", "max_group_size", "min_tensor_size", "executor", "durations", "group")
 EXECUTORS = ("inductor", "interpreter")
+DURATIONS = ("measured", "estimated")
 _OTHER_TYPES = {torch.int8: "int8", torch.int16: "int16", torch.int32: "int32", torch.int64: "int64", torch.bool: "uint8",
                 torch.uint8: "uint8"}
-
-
-@functools.lru_cache(maxsize=None)
-def _own_rates() -> Tuple[float, float]:
-    """What this rank does in a microsecond: operations of matmul, and bytes that are read or written."""
-    side, repetitions = 256, 5
-    one, out = torch.rand(side, side), torch.empty(side, side)
-    seconds = []
-    for call in (lambda: torch.mm(one, one, out=out), lambda: out.copy_(one)):
-        times = []
-        for _ in range(repetitions):
-            began = time.perf_counter()
-            call()
-            times.append(time.perf_counter() - began)
-        seconds.append(sorted(times)[repetitions // 2])
-    return 2 * side**3 / seconds[0] / 1e6, 2 * 4 * side**2 / seconds[1] / 1e6
-
-
-def _tensor_of(node: fx.Node) -> Optional[torch.Tensor]:
-    value = node.meta.get("val")
-    return value if isinstance(value, torch.Tensor) else None
-
-
-def _duration_us(node: fx.Node, rates: Sequence[float]) -> float:
-    """By its operations and the bytes it touches; views touch none."""
-    inputs = [tensor for tensor in map(_tensor_of, node.all_input_nodes) if tensor is not None]
-    output = _tensor_of(node)
-    if output is None or (isinstance(node.target, torch._ops.OpOverload) and node.target.is_view):
-        return 0.0
-    touched = sum(math.prod(map(int, tensor.shape)) * tensor.element_size() for tensor in [*inputs, output])
-    count = flop_registry.get(getattr(node.target, "overloadpacket", None))
-    operations = 0
-    if count is not None:
-        arguments, keywords = fx.node.map_arg((node.args, node.kwargs), lambda one: one.meta.get("val"))
-        operations = count(*arguments, **keywords, out_val=output)
-    return operations / rates[0] + touched / rates[1]
 
 
 def _described(name: str, tensor: Optional[torch.Tensor], role: str = "activation", **more: str) -> Dict[str, Any]:
@@ -81,13 +43,13 @@ def _described(name: str, tensor: Optional[torch.Tensor], role: str = "activatio
     return {"name": name, "type": kind, "shape": shape, "role": role, **more}
 
 
-def graph_of(graph: fx.Graph, parameters: Dict[fx.Node, str], rates: Sequence[float]) -> str:
-    """A backward graph as JSON; `parameters`: which parameter a node is the gradient of."""
+def graph_of(graph: fx.Graph, parameters: Dict[fx.Node, str], durations: Dict[str, float]) -> str:
+    """A backward graph as JSON; `parameters`: which parameter a node is the gradient of; `durations`: microseconds, by node."""
     tensors, nodes = [], []
     for node in graph.nodes:
         if node.op == "output":
             continue
-        tensor = _tensor_of(node)
+        tensor = tensor_of(node)
         if node.op in ("placeholder", "get_attr"):
             tensors.append(_described(node.name, tensor, "input"))
             continue
@@ -98,26 +60,36 @@ def graph_of(graph: fx.Graph, parameters: Dict[fx.Node, str], rates: Sequence[fl
             tensors.append(_described(node.name, tensor))
         nodes.append({"name": node.name, "op": f"fx.{node.target}", "phase": "backward", "outputs": [node.name],
                       "inputs": list(dict.fromkeys(one.name for one in node.all_input_nodes)),
-                      "duration_us": _duration_us(node, rates)})
+                      "duration_us": durations.get(node.name, 0.0)})
     return json.dumps({"name": "backward", "tensors": tensors, "nodes": nodes})
 
 
 class Inserter:
     """Puts collectives into the backward graphs of one group's models."""
 
-    def __init__(self, group: Any, options: Options) -> None:
-        self.group, self.options = group, options
+    def __init__(self, group: Any, options: Options, measures: bool = True) -> None:
+        self.group, self.options, self.measures = group, options, measures
         self.tell = stderr_teller(group)
         self.cost: Any = None
-        self.rates: List[float] = []
+        self.hosts: Optional[HostGroups] = None
         self.insertions: List[Any] = []  # what was done, graph by graph
         self.ready_us: Dict[Any, Dict[str, float]] = {}  # by lists of gradients: when each is there, on the last rank
 
     def _measure(self, most_bytes: int) -> None:
         """Once. A collective: all ranks compile the same graphs, in one order."""
         if self.cost is None:
+            if self.options.allreduce_strategy == "hierarchical":
+                self.hosts = host_groups(self.group)
             self.cost = measure_cost(AnyWay(self.group), most_bytes)
-            self.rates = [-rate for rate in most_of_all([-rate for rate in _own_rates()], self.group)]
+
+    def _durations(self, module: fx.GraphModule, is_new: bool) -> Dict[str, float]:
+        """Of the nodes of this graph on this rank. One whose gradients have been planned for already is not measured again."""
+        if self.measures and is_new:
+            try:
+                return measure(module)
+            except Exception as failure:  # of any node, on numbers without a meaning
+                self.tell(f"durations are estimated, since the graph does not run on such numbers: {failure}")
+        return estimate(module.graph)
 
     def insert(self, module: fx.GraphModule, is_parameter: Sequence[bool]) -> fx.GraphModule:
         """Into the graph of a backward pass, whose outputs are the gradients of its inputs in order."""
@@ -133,14 +105,18 @@ class Inserter:
         if not gradients:
             return module
         for node in gradients:
-            tensor = _tensor_of(node)
+            tensor = tensor_of(node)
             if tensor is None or tensor.dtype not in TYPES:
                 raise AllReduceInsertError(f"node {node.name}", "this gradient cannot be reduced where it stands",
                                            "use GEDistributedOptimizer, which needs no graph")
-        self._measure(sum(int(_tensor_of(node).numel()) * 4 for node in gradients))  # type: ignore[union-attr]
-        text = graph_of(module.graph, gradients, self.rates)
+        self._measure(sum(int(tensor_of(node).numel()) * 4 for node in gradients))  # type: ignore[union-attr]
+        key = tuple((name, tuple(node.meta["val"].shape), node.meta["val"].dtype) for node, name in gradients.items())
+        is_new = key not in self.ready_us
+        text = graph_of(module.graph, gradients, self._durations(module, is_new))
         graph = _cohort.parse_graph(text, "backward")
-        ready_us, is_new = self._ready_us(text, gradients)
+        if is_new:
+            self.ready_us[key] = self._agreed_ready_us(text, gradients)
+        ready_us = {node.name: self.ready_us[key][name] for node, name in gradients.items()}
         limits = _cohort.Limits(self.options.bucket_bytes, self.options.min_tensor_size, self.options.max_group_size)
         made = _cohort.insert_all_reduce(graph, self.options.allreduce_strategy, self.cost, limits, ready_us=ready_us)
         if is_new:
@@ -155,17 +131,12 @@ class Inserter:
         module.recompile()
         return module
 
-    def _ready_us(self, text: str, gradients: Dict[fx.Node, str]) -> Tuple[Dict[str, float], bool]:
-        """When each gradient of this graph is there, on the last rank, and whether its list of gradients is a new one: a collective
-        then. Ranks with other batches have other times, and compile anew when theirs change: alone, and to the same plan."""
-        key = tuple((name, tuple(node.meta["val"].shape), node.meta["val"].dtype) for node, name in gradients.items())
-        is_new = key not in self.ready_us
-        if is_new:
-            nodes = json.loads(text)["nodes"]
-            ends = dict(zip((node["name"] for node in nodes), itertools.accumulate(node["duration_us"] for node in nodes)))
-            last = most_of_all([ends[node.name] for node in gradients], self.group)
-            self.ready_us[key] = dict(zip(gradients.values(), last))
-        return {node.name: self.ready_us[key][name] for node, name in gradients.items()}, is_new
+    def _agreed_ready_us(self, text: str, gradients: Dict[fx.Node, str]) -> Dict[str, float]:
+        """When each gradient of this graph is there, on the last rank. A collective, once for a list of gradients: ranks with other
+        batches have other times, and compile anew when theirs change: alone, and to the same plan."""
+        nodes = json.loads(text)["nodes"]
+        ends = dict(zip((node["name"] for node in nodes), itertools.accumulate(node["duration_us"] for node in nodes)))
+        return dict(zip(gradients.values(), most_of_all([ends[node.name] for node in gradients], self.group)))
 
     @staticmethod
     def _own_results(module: fx.GraphModule, output: fx.Node) -> List[Any]:
@@ -176,7 +147,7 @@ class Inserter:
             if isinstance(result, fx.Node) and result.op == "placeholder":
                 with module.graph.inserting_after(last_input):
                     results[place] = module.graph.call_function(torch.ops.aten.clone.default, (result,))
-                results[place].meta["val"] = _tensor_of(result)
+                results[place].meta["val"] = tensor_of(result)
         output.args = (tuple(results),)
         return results
 
@@ -185,48 +156,43 @@ class Inserter:
         it is the average of."""
         by_name = {node.name: node for node in module.graph.nodes}
         behind = next(node for node in reversed(module.graph.nodes) if node.op in ("placeholder", "get_attr"))
-        reduced: Dict[fx.Node, fx.Node] = {}
-        functional = torch.ops._c10d_functional
+        nodes = CollectiveNodes(module.graph, output, self.group, self.hosts)
         for node in inserted["nodes"]:
             if node.get("kind") != "collective":
                 behind = by_name[node["name"]]
-                continue
-            inputs = [by_name[name] for name in node["inputs"]]
-            with module.graph.inserting_after(behind):
-                behind = module.graph.call_function(functional.all_reduce_coalesced.default,
-                                                    (inputs, "avg", self.group.group_name))
-            behind.meta["val"] = [_tensor_of(one) for one in inputs]
-            with module.graph.inserting_before(output):
-                for place, one in enumerate(inputs):
-                    part = module.graph.call_function(operator.getitem, (behind, place))
-                    reduced[one] = module.graph.call_function(functional.wait_tensor.default, (part,))
-                    part.meta["val"] = reduced[one].meta["val"] = _tensor_of(one)
-        return reduced
+            elif all(name in by_name for name in node["inputs"]):  # the first of those that reduce a bucket host by host
+                behind = nodes.reduce([by_name[name] for name in node["inputs"]], behind)
+        nodes.finish()
+        return nodes.reduced
 
 
 _inserters: Dict[Any, Inserter] = {}
 
 
-def _options_of(given: Dict[str, Any]) -> Tuple[Any, str, Options]:
+def _one_of(given: Dict[str, Any], key: str, known: Sequence[str]) -> str:
+    value = given.get(key, known[0])
+    if value not in known:
+        raise DistGraphBuildError(f"options.{key}", f"{value!r} is none", f"give one of {', '.join(known)}")
+    return str(value)
+
+
+def _options_of(given: Dict[str, Any]) -> Tuple[Any, str, bool, Options]:
     if not (dist.is_available() and dist.is_initialized()):
         raise DistGraphBuildError("torch.compile", "there is no process group", "cohort.torch.init_process_group() comes first")
     refuse_unknown(given, KEYS, "options.")
     group = given.get("group") or dist.distributed_c10d._get_default_group()
-    executor = given.get("executor", EXECUTORS[0])
-    if executor not in EXECUTORS:
-        raise DistGraphBuildError("options.executor", f"{executor!r} is none", f"give one of {', '.join(EXECUTORS)}")
+    executor, durations = _one_of(given, "executor", EXECUTORS), _one_of(given, "durations", DURATIONS)
     names = {"strategy": "allreduce_strategy"}
-    options = make_options({names.get(key, key): value for key, value in given.items() if key not in ("executor", "group")})
-    if options.allreduce_strategy == "hierarchical":
-        raise DistGraphBuildError("options.strategy", "hierarchical", "cohort chooses how an all_reduce goes; take another strategy")
-    return group, executor, options
+    own = ("executor", "durations", "group")
+    options = make_options({names.get(key, key): value for key, value in given.items() if key not in own})
+    return group, executor, durations == DURATIONS[0], options
 
 
-def inserter_of(group: Any, options: Options) -> Inserter:
+def inserter_of(group: Any, options: Options, measures: bool = True) -> Inserter:
     """One for the graphs of a group that have the same options: costs are measured once."""
-    key = (group.group_name, options)
+    key = (group.group_name, options, measures)
     if key not in _inserters or _inserters[key].group is not group:  # another one had the name before
-        _inserters[key] = Inserter(group, options)
+        _inserters[key] = Inserter(group, options, measures)
     return _inserters[key]
 
 
@@ -238,8 +204,8 @@ def _without_cache() -> Any:
 
 def cohort(module: fx.GraphModule, example_inputs: Sequence[Any], *, options: Optional[Dict[str, Any]] = None, **_: Any) -> Any:
     """The backend: torch.compile calls it. Every rank compiles the same graphs in the same order."""
-    group, executor, made = _options_of(options or {})
-    inserter = inserter_of(group, made)
+    group, executor, measures, made = _options_of(options or {})
+    inserter = inserter_of(group, made, measures)
     is_parameter = [isinstance(one, torch.nn.Parameter) for one in example_inputs]
     if executor == "interpreter":
         def backward(graph: fx.GraphModule, _: Sequence[Any]) -> Any:
