@@ -20,7 +20,10 @@ from support import run_parts
 
 import cohort.torch  # noqa: F401: registers the backend
 import ge_graph_optimizer
+import graph_buffer_ranks
 import graph_compile_ranks
+import graph_half_ranks
+import graph_lazy_ranks
 import graph_option_ranks
 import graph_ranks
 import graph_training
@@ -33,6 +36,9 @@ def parts_of(*modules):
 
 
 PARTS = parts_of(graph_ranks, graph_option_ranks)
+PARITY = parts_of(graph_buffer_ranks, graph_half_ranks)
+LAZY = parts_of(graph_lazy_ranks)
+MODULES = (graph_ranks, graph_option_ranks, graph_compile_ranks, graph_buffer_ranks, graph_half_ranks, graph_lazy_ranks)
 COMPILED = parts_of(graph_compile_ranks)
 
 
@@ -40,7 +46,7 @@ def join(rank, size, store, seconds=60):
     torch.set_num_threads(1)
     dist.init_process_group("cohort", store=dist.FileStore(store, size), rank=rank, world_size=size,
                             timeout=timedelta(seconds=seconds))
-    for module in (graph_ranks, graph_option_ranks, graph_compile_ranks):
+    for module in MODULES:
         module.RANK, module.SIZE = rank, size
 
 
@@ -70,6 +76,38 @@ def die_amid_backward(rank, size, store, folder):
     except RuntimeError as failure:
         with open(os.path.join(folder, f"rank-{rank}"), "w", encoding="utf-8") as file:
             file.write(str(failure))
+    os._exit(0)
+
+
+def die_before_forward(rank, size, store, folder):
+    """The last rank ends where the others have nothing to wait for yet: they are told in forward, and whenever they ask again."""
+    join(rank, size, store)
+    model = graph_training.network()
+    optimizer = GEDistributedOptimizer(model=model, optimizer=graph_training.sgd(model), replanning=graph_training.SOON,
+                                       max_group_size=1, lazy_step=True)
+    graph_training.train(model, optimizer, 8)
+    batch = graph_training.batch(8)
+    optimizer.complete()
+    loss = model(batch).pow(2).mean()
+    stepped = [pathlib.Path(folder, f"stepped-{other}") for other in range(size - 1)]
+    if rank == size - 1:
+        until = time.monotonic() + 60
+        while not all(one.exists() for one in stepped) and time.monotonic() < until:
+            time.sleep(0.01)
+        os._exit(0)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    stepped[rank].touch()
+    failures = []
+    for ask in (lambda: model(batch), model.state_dict):
+        try:
+            ask()
+        except RuntimeError as failure:
+            failures.append(str(failure))
+    if len(failures) == 2:
+        with open(os.path.join(folder, f"rank-{rank}"), "w", encoding="utf-8") as file:
+            file.write("\n".join(failures))
     os._exit(0)
 
 
@@ -110,8 +148,15 @@ def die_between_hosts(rank, size, store, folder, form):
 def on_two_hosts(rank, size, store):
     """Ranks 0 and 1 share a host, and 2 and 3."""
     os.environ["COHORT_HOST_ID"] = f"host-{rank // 2}"
-    name = "part_every_strategy_gives_the_losses_of_ddp"
-    run(rank, size, store, {name: PARTS[name]})
+    names = ("part_every_strategy_gives_the_losses_of_ddp", "part_sums_of_16_bits_do_not_overflow")
+    parts = {name: {**PARTS, **PARITY}[name] for name in names}
+    compiled = "part_hosts_may_be_reduced_first"
+    run(rank, size, store, {**parts, compiled: COMPILED[compiled], "part_groups": graph_compile_ranks.groups_are_of_hosts_and_of_places})
+
+
+def on_hosts_that_differ(rank, size, store):
+    os.environ["COHORT_HOST_ID"] = f"host-{rank // 2}"
+    run(rank, size, store, {"part_uneven": graph_compile_ranks.uneven_hosts_are_refused})
 
 
 class Graph(unittest.TestCase):
@@ -128,20 +173,37 @@ class Graph(unittest.TestCase):
         names = ("part_every_strategy_gives_the_losses_of_ddp", "part_what_is_measured_is_shown")
         forked.check_ranks(self, 1, run, {name: PARTS[name] for name in names})
 
+    def test_buffers_and_numbers_of_16_bits_on_two_ranks(self):
+        forked.check_ranks(self, 2, run, PARITY)
+
+    def test_buffers_and_numbers_of_16_bits_on_four_ranks(self):
+        forked.check_ranks(self, 4, run, PARITY)
+
     def test_compiled_graphs(self):
         forked.check_ranks(self, 2, run, COMPILED)
 
     def test_on_two_hosts(self):
         forked.check_ranks(self, 4, on_two_hosts)
+        forked.check_ranks(self, 3, on_hosts_that_differ)
 
     def test_buckets_keep_to_the_timeout_of_their_group(self):
         with tempfile.TemporaryDirectory() as folder:
             forked.check_ranks(self, 2, wait_in_a_group_of_little_patience, folder)
             self.assertIn("deadline", pathlib.Path(folder, "rank-0").read_text(encoding="utf-8").lower())
 
+    def test_lazy_steps(self):
+        for size in (2, 4):
+            forked.check_ranks(self, size, run, LAZY)
+
     def test_a_rank_that_dies_amid_backward_is_named(self):
+        self.names_the_last_of_three(die_amid_backward)
+
+    def test_a_rank_that_dies_amid_a_lazy_step_is_named_in_forward(self):
+        self.names_the_last_of_three(die_before_forward)
+
+    def names_the_last_of_three(self, target):
         with tempfile.TemporaryDirectory() as folder:
-            forked.check_ranks(self, 3, die_amid_backward, folder)
+            forked.check_ranks(self, 3, target, folder)
             for rank in range(2):
                 text = pathlib.Path(folder, f"rank-{rank}").read_text(encoding="utf-8")
                 self.assertIn("rank 2", text)
@@ -205,7 +267,7 @@ class Options(unittest.TestCase):
                 "allreduce_insertion": {"strategy": "synchronous", "min_tensor_size": 5, "max_group_size": 3,
                                         "enable_pipeline": False, "bucket_size": 2, "split_size": 100, "form": "leader",
                                         "compression": "bf16"},
-                "gradient_sync": {"method": "full_sync", "frequency": 1, "clipping": 2.0}},
+                "gradient_sync": {"method": "full_sync", "frequency": 1, "clipping": 2.0, "broadcast_buffers": False}},
             "performance": {
                 "memory_optimization": {"enable_memory_reuse": False, "gradient_accumulation_steps": 2,
                                         "gradient_checkpointing": True, "activation_offloading": True, "buffer_size": "dynamic",
@@ -213,7 +275,7 @@ class Options(unittest.TestCase):
                 "computation_optimization": {"kernel_fusion": True, "precision_mode": "bf16"}}}
         options, usual = make_options(keywords_of_file(given)), make_options({})
         for name in ("allreduce_strategy", "min_tensor_size", "max_group_size", "enable_pipeline", "bucket_bytes", "split_size",
-                     "form", "enable_compression", "gradient_clipping", "enable_memory_reuse", "gradient_accumulation_steps",
+                     "form", "enable_compression", "gradient_clipping", "broadcast_buffers", "enable_memory_reuse", "gradient_accumulation_steps",
                      "memory", "kernel_fusion", "precision_mode"):
             self.assertNotEqual(getattr(options, name), getattr(usual, name), name)
 

@@ -44,6 +44,7 @@ class Bucket:
     slots: List[Slot]
     compresses: bool = False
     pending: int = 0  # gradients that are not ready in the pass that runs
+    is_sent: bool = False  # in the pass that runs
 
 
 def mapped(group: Any) -> Any:

@@ -11,7 +11,9 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
 import torch
 import torch.distributed as dist
 
+from .buffers import Buffers
 from .errors import DistGraphBuildError
+from .lazy import LazyStep, check
 from .memory import Slot
 from .options import Options, keywords_of_file, make_options
 from .planning import TYPES
@@ -72,9 +74,15 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
         with torch.no_grad():
             for tensor in [*model.parameters(), *model.buffers()]:
                 dist.broadcast(tensor.data, dist.get_global_rank(group, 0), group=group)
+        if self.options.lazy_step:
+            check(self.inner, slots, model)
         self._prepare(model)
         self.model = model
-        self._reduction = Reduction(slots, group, way_of(group, self.options), self.options, stderr_teller(group))
+        self._buffers = Buffers(model, group)
+        self._reduction = Reduction(slots, group, way_of(group, self.options), self.options, stderr_teller(group),
+                                    self._buffers if self.options.broadcast_buffers else None)
+        if self.options.lazy_step:
+            self._reduction.lazy = LazyStep(self._reduction, self.inner)
         self._accumulate()
         self._handle = model.register_forward_pre_hook(self._before_forward)
         return self
@@ -159,6 +167,18 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
         """Averages what gradients there are, if backward() has not. A collective then."""
         self.reduction.synchronize()
 
+    def synchronize_buffers(self) -> None:
+        """Sends rank 0's buffers to all ranks: after a program has changed them there alone. A collective."""
+        self.reduction.settle()
+        self._buffers.start()
+        self._buffers.finish()
+
+    def complete(self) -> None:
+        """With lazy_step: waits for all updates that are still to come. Whatever touches a parameter by torch does that for itself;
+        what reads its memory otherwise calls this before."""
+        if self.reduction.lazy is not None:
+            self.reduction.lazy.finish()
+
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:  # type: ignore[override]
         """One step of the inner optimizer, or, of gradient_accumulation_steps, the last one alone."""
         reduction, inner = self.reduction, self.inner
@@ -172,6 +192,10 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
             return loss
         self._calls = 0
         self._accumulate()
+        if reduction.lazy is not None and reduction.lazy.defer():
+            reduction.is_synchronized = False
+            self.step_count += 1
+            return loss
         reduction.synchronize()
         began = reduction.clock()
         with reduction.memory.hidden(reduction.not_due):
@@ -215,7 +239,13 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
         steps without a gradient, and averages are over those that had one. All end with the same parameters, buffers and
         state. Not amid gradient_accumulation_steps."""
         reduction = self.reduction
-        yield
+        self.complete()
+        reduction.is_joining = True
+        try:
+            yield
+        except BaseException:
+            reduction.is_joining = False
+            raise
         is_uneven = reduction.counts["steps"] > 0 and 0 < reduction.present < 1 - 1e-6
         reduction.is_present = False
         was_last = True
@@ -232,7 +262,7 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
                 reduction.is_synchronized = False
             reduction.is_synchronized = False
         finally:
-            reduction.is_present = True
+            reduction.is_present, reduction.is_joining = True, False
             self.zero_grad()
         if is_uneven:
             self._take_from_last(was_last)
@@ -272,6 +302,7 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
         """The inner optimizer's, and under "cohort" what this rank keeps: residuals of compression, the loss scale, counts.
         Residuals are of this rank's gradients: each rank saves and loads its own."""
         assert self.inner is not None
+        self.complete()
         own = {"residuals": self._residuals(), "scaler": self.scaler.state_dict(), "step_count": self.step_count,
                "turn": self.reduction.turn}
         return {**self.inner.state_dict(), STATE: own}
@@ -285,6 +316,7 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
         state = dict(state_dict)
         own = state.pop(STATE, None)
         assert self.inner is not None
+        self.complete()
         self.inner.load_state_dict(state)
         self.param_groups, self.state = self.inner.param_groups, self.inner.state
         if own is None:

@@ -59,11 +59,13 @@ class Options:
     split_size: int = 0  # gradients of more bytes are cut; 0: none
     form: str = "shares"  # of the strategy hierarchical
     enable_pipeline: bool = True
+    lazy_step: bool = False
     enable_compression: Optional[Compression] = None
     gradient_sync_method: str = "full_sync"
     sync_frequency: int = 1
     gradient_clipping: Optional[float] = None
     gradient_accumulation_steps: int = 1
+    broadcast_buffers: bool = True
     enable_memory_reuse: bool = True
     kernel_fusion: bool = False
     precision_mode: str = "fp32"
@@ -76,11 +78,12 @@ FILE_KEYS: Dict[str, Any] = {
     "distributed": {
         "allreduce_insertion": {
             "strategy": "allreduce_strategy", "min_tensor_size": "min_tensor_size", "max_group_size": "max_group_size",
-            "enable_pipeline": "enable_pipeline", "bucket_size": "bucket_size", "split_size": "split_size", "form": "form",
+            "enable_pipeline": "enable_pipeline", "lazy_step": "lazy_step", "bucket_size": "bucket_size", "split_size": "split_size", "form": "form",
             "compression": "enable_compression",
         },
         "gradient_sync": {
             "method": "gradient_sync_method", "frequency": "sync_frequency", "clipping": "gradient_clipping",
+            "broadcast_buffers": "broadcast_buffers",
         },
     },
     "performance": {
@@ -189,6 +192,20 @@ def _bucket_bytes(given: Dict[str, Any]) -> int:
     return 0
 
 
+def _check_lazy(options: Options) -> None:
+    """What an update of single parameters cannot do."""
+    for key, is_wrong, cause in (
+            ("allreduce_strategy", options.allreduce_strategy != "smart_overlap", "only smart_overlap sends what forward uses first"),
+            ("gradient_clipping", options.gradient_clipping is not None, "the norm of all gradients is known when all are averaged"),
+            ("precision_mode", options.precision_mode == "fp16", "whether a step is left out is known when all are averaged"),
+            ("sync_frequency", options.sync_frequency > 1, "partial_sync updates what it has not averaged in this step"),
+            ("split_size", options.split_size > 0, "an update is of a whole parameter"),
+            ("enable_pipeline", not options.enable_pipeline, "nothing is sent before backward ends"),
+            ("enable_memory_reuse", not options.enable_memory_reuse, "gradients are read where they are averaged")):
+        if is_wrong:
+            raise _refuse("lazy_step", f"with {key}={getattr(options, key)!r}, and {cause}", f"leave out lazy_step, or {key}")
+
+
 def make_options(given: Mapping[str, Any]) -> Options:
     """Of keywords, checked. `bucket_size` and `bucket_cap_mb` are MiB; sizes are bytes, or texts such as "1MB"."""
     values = dict(given)
@@ -205,6 +222,7 @@ def make_options(given: Mapping[str, Any]) -> Options:
         "gradient_sync_method": lambda v, at: _one_of(v, at, ("full_sync", "partial_sync")),
         "sync_frequency": lambda v, at: _count(v, at, 1), "gradient_clipping": _positive,
         "gradient_accumulation_steps": lambda v, at: _count(v, at, 1), "enable_memory_reuse": _flag, "kernel_fusion": _flag,
+        "broadcast_buffers": _flag, "lazy_step": _flag,
         "precision_mode": lambda v, at: _one_of(v, at, ("fp32", "bf16", "fp16")),
     }
     for key, check in checks.items():
@@ -219,6 +237,8 @@ def make_options(given: Mapping[str, Any]) -> Options:
     if options.precision_mode == "fp16" and options.sync_frequency > 1:
         raise _refuse("precision_mode", "fp16, and partial_sync keeps gradients over steps whose losses have other scales",
                       "take bf16, or full_sync")
+    if options.lazy_step:
+        _check_lazy(options)
     if isinstance(options.memory.buffer_size, int):
         options = dataclasses.replace(options, bucket_bytes=options.memory.buffer_size)
     return options

@@ -12,6 +12,7 @@ import torch.distributed as dist
 
 from .. import _cohort
 from .errors import DistGraphBuildError
+from .lazy import least_bytes, send_order
 from .memory import Slot
 from .options import Options
 from .ways import AnyWay, measure_cost, most_of_all
@@ -99,6 +100,14 @@ class Planning:
         return [(name[:-len(".grad")], ready, size, offset) for name, ready, size, offset in self.plan.items]
 
     @property
+    def order(self) -> List[int]:
+        """Places of buckets as they are sent. With lazy_step what the next forward uses first goes before the rest."""
+        buckets = self.plan.buckets
+        if not self.options.lazy_step or self.stage == "profiling":
+            return list(range(len(buckets)))
+        return send_order([(bucket[3], bucket[2]) for bucket in buckets], self.cost)
+
+    @property
     def is_pipelined(self) -> bool:
         """Buckets are sent while backward runs."""
         return self.stage != "profiling" and self.options.enable_pipeline and self.strategy != "synchronous"
@@ -110,7 +119,10 @@ class Planning:
     def _insert(self, strategy: str) -> Any:
         text = graph_of(self.slots, self.ready_us, self.forward_us, "step")
         graph = _cohort.parse_graph(text, "step")
-        limits = _cohort.Limits(self.bucket_bytes, self.options.min_tensor_size, self.options.max_group_size)
+        least = self.options.min_tensor_size
+        if self.options.lazy_step and strategy == "smart_overlap":  # no order of large buckets would help forward
+            strategy, least = "compute_communication_overlap", max(least, least_bytes(self.cost))
+        limits = _cohort.Limits(self.bucket_bytes, least, self.options.max_group_size)
         form = self.options.form if strategy == "hierarchical" else "flat"
         made = _cohort.insert_all_reduce(graph, strategy, self.cost, limits, self.options.split_size, form,
                                          {f"{name}.grad": us for name, us in self.ready_us.items()})

@@ -15,12 +15,13 @@ import torch.distributed as dist
 from torch.autograd import Variable
 
 from .._cohort import DynamicBucketScheduler
+from .buffers import Buffers
 from .errors import AllReduceInsertError
 from .memory import Bucket, GradientMemory, Slot
 from .options import MIB, Options
 from .planning import Planning
 from .residuals import Residuals
-from .ways import AnyWay, Started
+from .ways import AnyWay, Started, most_of_all
 
 # What ranks tell each other with the last bucket, before which parameters were used: averages over the ranks.
 PRESENT, IRREGULAR, WANTS_PROFILE, THROUGHPUT, SCALED = range(5)
@@ -46,6 +47,7 @@ class Step:
     backward_end_us: float = 0.0
     end_us: float = 0.0  # when the last bucket was averaged
     update_us: float = 0.0
+    waited_us: Optional[float] = None  # with lazy_step: for buckets, wherever that was
     buckets: List[Sent] = dataclasses.field(default_factory=list)
     is_irregular: bool = False  # on some rank: parameters without a gradient, or a rank without a batch
 
@@ -55,7 +57,9 @@ class Step:
 
     @property
     def exposed_us(self) -> float:
-        """Of communication, after the end of backward."""
+        """Of communication, after the end of backward; with lazy_step what somebody waited for."""
+        if self.waited_us is not None:
+            return self.waited_us
         return sum(max(0.0, sent.end_us - max(sent.begin_us, self.backward_end_us)) for sent in self.buckets)
 
     @property
@@ -65,19 +69,24 @@ class Step:
 
 class Reduction:
     """Of the gradients of a model. Each pass that is reduced makes the same collectives on all ranks, whatever parameters it
-    used: buckets in the order of the plan, the last with the flags of the step.
+    used: buckets in the order of the plan, the last with the flags of the step, and then buffers, where there are any to send.
 
     Threads: that of the training; hooks run in it."""
 
-    def __init__(self, slots: Sequence[Slot], group: Any, way: AnyWay, options: Options, tell: Callable[[str], None]) -> None:
+    def __init__(self, slots: Sequence[Slot], group: Any, way: AnyWay, options: Options, tell: Callable[[str], None],
+                 buffers: Optional[Buffers] = None) -> None:
         self.slots, self.group, self.way, self.options, self.tell = list(slots), group, way, options, tell
         self.planning = Planning(slots, way, options)
         self.memory = GradientMemory(slots, FLAGS + len(self.slots), group, options.enable_memory_reuse)
         self.residuals = Residuals(slots, way) if options.enable_compression is not None else None
+        self.buffers = buffers
+        self.lazy: Any = None  # a LazyStep, which waits for what is sent
+        self._unplanned: Optional[Tuple[Step, List[float]]] = None  # with lazy_step: what the next pass begins with
         self.steps: Deque[Step] = collections.deque(maxlen=KEPT_STEPS)
         self.syncs = True  # gradients of the next pass are averaged
         self.is_synchronized = False  # those that there are have been
         self.is_present = True  # this rank has a batch: join()
+        self.is_joining = False  # other ranks may have none
         self.present = 1.0  # ranks that had one in the last pass, of all
         self.is_scaled = False  # the loss of the pass that is made, on this rank
         self.is_scaled_anywhere = False  # that of the last pass, on some rank
@@ -85,7 +94,7 @@ class Reduction:
         self.step: Optional[Step] = None  # that is under way
         self.turn = 0  # of partial_sync
         self._is_open = False  # a backward pass is under way
-        self._next = 0  # the bucket that is started next
+        self._next = 0  # place of the bucket that is started next in their order
         self._last_place = -1  # in the plan, of a gradient that came
         self._started: List[Started] = []
         self._scheduler: Optional[DynamicBucketScheduler] = None
@@ -97,6 +106,8 @@ class Reduction:
         self._nodes = self._scale_what_comes() if options.gradient_accumulation_steps > 1 else []
 
     def close(self) -> None:
+        if self.lazy is not None:
+            self.lazy.close()
         for handle in self._handles:
             handle.remove()
         self._nodes = []
@@ -132,6 +143,9 @@ class Reduction:
                 self.planning.decisions.append(f"bucket {bucket.index}: {text}")
         if self.memory.buckets[-1].compresses and self.memory.are_flags_in_last:
             self._flags_apart()
+        if self.options.lazy_step and self.memory.are_flags_in_last:
+            self._flags_apart()  # they are the first that is waited for
+        self._order = self.planning.order
         if self.residuals is not None:
             self.residuals.give(self.memory)
         self._flag_copy = torch.zeros(FLAGS + len(self.slots), dtype=torch.float32)
@@ -152,6 +166,9 @@ class Reduction:
 
     def clear(self) -> None:
         """Gradients are zero, but for those that partial_sync has not averaged yet."""
+        if self.lazy is not None and self.lazy.clear():
+            self.is_synchronized = False
+            return
         self.memory.clear(self._due if self._is_partial else None)
         for slot in self._due if self._is_partial else self.slots:
             slot.is_used = False
@@ -168,13 +185,16 @@ class Reduction:
             self.step = Step(time.perf_counter())
 
     def _begin_pass(self) -> None:
+        if self.lazy is not None:
+            self.lazy.finish()
+            self._plan_late()
         if self.step is None:
             self.step = Step(time.perf_counter())
         self.step.first_ready_us = self._now_us()
         self._is_open, self.is_synchronized = True, False
         self._next, self._last_place, self._started = 0, -1, []
         for bucket in self.memory.buckets:
-            bucket.pending = len(bucket.slots)
+            bucket.pending, bucket.is_sent = len(bucket.slots), False
         for slot in self.slots:
             slot.is_ready = False
 
@@ -201,8 +221,15 @@ class Reduction:
         for index in slot.buckets:
             self.memory.buckets[index].pending -= 1
         if self.planning.is_pipelined:
-            while self._next < len(self.memory.buckets) and self.memory.buckets[self._next].pending == 0:
+            while self._can_start_next():
                 self._start_next()
+
+    def _can_start_next(self) -> bool:
+        """With lazy_step the last bucket goes once backward is over, since the flags go before it."""
+        if self._next >= len(self._order):
+            return False
+        bucket = self.memory.buckets[self._order[self._next]]
+        return bucket.pending == 0 and not (self.lazy is not None and bucket is self.memory.buckets[-1])
 
     def _note(self, slot: Slot) -> None:
         self.memory.take(slot)
@@ -211,7 +238,7 @@ class Reduction:
 
     def _note_again(self, slot: Slot) -> None:
         """A second gradient in one pass, which a bucket that is under way no longer takes."""
-        if any(index < self._next for index in slot.buckets):
+        if any(self.memory.buckets[index].is_sent for index in slot.buckets):
             raise AllReduceInsertError(
                 f"parameter {slot.name}", "it got a second gradient in one backward pass, after the first was sent",
                 "take checkpoint(..., use_reentrant=False), or run all passes but the last in no_sync()")
@@ -226,12 +253,15 @@ class Reduction:
         return self.options.gradient_sync_method == "partial_sync" and self.options.sync_frequency > 1
 
     def _start_next(self) -> None:
-        bucket = self.memory.buckets[self._next]
+        bucket = self.memory.buckets[self._order[self._next]]
         self._next += 1
         if not self._is_due(bucket):
             return
+        bucket.is_sent = True
         self._scale(bucket)
         is_last = bucket is self.memory.buckets[-1]
+        if is_last and self.lazy is not None:
+            self._start_flags()
         if is_last and self.memory.are_flags_in_last:
             self._write_flags()
         for number, part in enumerate(bucket.ranges):
@@ -244,6 +274,11 @@ class Reduction:
             for slot in bucket.slots:
                 if slot.buckets[0] == bucket.index and slot.passes > 1:
                     slot.view.div_(slot.passes)
+
+    def _start_flags(self) -> None:
+        """By themselves."""
+        self._write_flags()
+        self._started.append(self.way.start(self.memory.flags, "flags", bucket=len(self.memory.buckets)))
 
     def _write_flags(self) -> None:
         flags = self._flag_copy
@@ -269,6 +304,8 @@ class Reduction:
     def synchronize(self) -> None:
         """Averages what there is, if no pass has done that: a collective then."""
         self.settle()
+        if self.lazy is not None:
+            self.lazy.finish()
         if not self.is_synchronized:
             self._begin_pass()
             self._end_pass()
@@ -282,17 +319,39 @@ class Reduction:
         for slot in self.slots:
             if not slot.is_ready:
                 self._take_unused(slot)
-        while self._next < len(self.memory.buckets):
+        while self._next < len(self._order):
             self._start_next()
         is_apart = not self.memory.are_flags_in_last or not self._is_due(self.memory.buckets[-1])
-        if is_apart:
-            self._write_flags()
-            self._started.append(self.way.start(self.memory.flags, "flags", bucket=len(self.memory.buckets)))
-        self._wait(step)
-        self._read_flags(step)
-        self.is_synchronized = True
+        if is_apart and self.lazy is None:
+            self._start_flags()
+        self._start_buffers()
         self.step = None
-        self.steps.append(step)
+        if self.lazy is not None and self.lazy.begin(step, self._started):
+            self._started = []
+            self._finish_buffers()
+            self.is_synchronized = True
+            return
+        for started in self._started:
+            self.wait_for(started, step)
+        self._started = []
+        flags = self.take_flags(step)
+        self._finish_buffers()
+        self.is_synchronized = True
+        self.end_step(step, flags)
+
+    def _start_buffers(self) -> None:
+        """Beside the last buckets: backward, which may compute parts of forward again, changes none any more."""
+        if self.buffers is not None and not self.is_joining:
+            self.buffers.start()
+
+    def _finish_buffers(self) -> None:
+        """In join() they are those of the last rank that had a batch, as with DistributedDataParallel."""
+        if self.buffers is None:
+            return
+        if self.is_joining and self.present > 0:
+            mine = float(dist.get_rank(self.group)) if self.is_present else -1.0
+            self.buffers.start(int(most_of_all([mine], self.group)[0]))
+        self.buffers.finish()
 
     def _take_unused(self, slot: Slot) -> None:
         """It counts as zero, unless passes before had gradients for it, and as ready where backward ends."""
@@ -304,18 +363,15 @@ class Reduction:
         else:
             self.memory.take(slot)
 
-    def _wait(self, step: Step) -> None:
-        before = 0.0
-        for started in self._started:
-            started.wait()
-            launched, end = ((moment - step.began) * 1e6 for moment in (started.launched, started.over))
-            begin = max(launched, before)
-            before = max(begin, end)
-            step.buckets.append(Sent(started.bucket, launched, begin, before))
-        step.end_us = max(before, step.backward_end_us)
-        self._started = []
+    @staticmethod
+    def wait_for(started: Started, step: Step) -> None:
+        started.wait()
+        launched, end = ((moment - step.began) * 1e6 for moment in (started.launched, started.over))
+        begin = max(launched, step.buckets[-1].end_us if step.buckets else 0.0)
+        step.buckets.append(Sent(started.bucket, launched, begin, max(begin, end)))
 
-    def _read_flags(self, step: Step) -> None:
+    def take_flags(self, step: Step) -> List[float]:
+        """What ranks have told each other in this step. Gradients, as far as they are averaged, are the parameters' then."""
         flags = self.memory.flags.tolist()
         self.present, self.is_scaled_anywhere = flags[PRESENT], flags[SCALED] > 0
         step.is_irregular = flags[IRREGULAR] > 0
@@ -333,7 +389,30 @@ class Reduction:
         for slot in due:
             slot.passes = 0
         self.turn += 1
+        return flags
+
+    def end_step(self, step: Step, flags: List[float]) -> None:
+        """All of it is averaged. Plans are made now, or where the next pass begins: with lazy_step ranks come here at any time."""
+        step.end_us = max(step.buckets[-1].end_us, step.backward_end_us)
+        self.steps.append(step)
+        if self.lazy is None:
+            self._plan(step, flags)
+        else:
+            self._unplanned = (step, flags)
+
+    def _plan_late(self) -> None:
+        """Gradients of the pass that begins lie where programs have them: another layout takes them along."""
+        if self._unplanned is None:
+            return
+        (step, flags), self._unplanned = self._unplanned, None
+        without = [slot for slot in self.slots if slot.parameter.grad is None]
+        for slot in without:
+            slot.view.zero_()
+        for slot in self.slots:
+            self.memory.take(slot)
         self._plan(step, flags)
+        for slot in without:
+            slot.parameter.grad = None
 
     # What all ranks do at the same time.
 
