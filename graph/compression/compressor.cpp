@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <bit>
 #include <limits>
 
 namespace cohort::graph {
@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kCompressionNames = {"fp16", "bf16", "int8", "top_k", "power_sgd"};
 constexpr float kMostInt8 = 127;
+/// What is added to it loses its fraction, to nearest, ties to even, and stands in the lowest bits: 3 * 2^22.
+constexpr float kRounder = 12582912;
 
 }  // namespace
 
@@ -55,22 +57,23 @@ std::span<float> Compressor::with_residual(const std::string& name, std::span<fl
 Quantised quantise(std::span<const float> values) {
   Quantised result;
   result.numbers.resize(values.size());
+  std::int8_t* const numbers =
+      result.numbers.data();  // which no store through it changes: loops become vectors
   result.scales.reserve((values.size() + kQuantisedBlock - 1) / kQuantisedBlock);
   for (std::size_t begin = 0; begin < values.size(); begin += kQuantisedBlock) {
     const std::size_t end = std::min(values.size(), begin + kQuantisedBlock);
-    float most = 0;
-    bool is_finite = true;
-    for (std::size_t i = begin; i < end; ++i) {
-      most = std::max(most, std::abs(values[i]));
-      is_finite = is_finite && std::isfinite(values[i]);
-    }
-    const float scale = is_finite ? most / kMostInt8 : std::numeric_limits<float>::quiet_NaN();
+    std::int32_t most = 0;
+    for (std::size_t i = begin; i < end; ++i) most = std::max(most, magnitude_bits(values[i]));
+    const bool is_finite = most < kInfinityBits;
+    const float scale =
+        is_finite ? std::bit_cast<float>(most) / kMostInt8 : std::numeric_limits<float>::quiet_NaN();
     result.scales.push_back(scale);
     if (!is_finite) continue;
     const float inverse = scale > 0 ? finite_or_zero(1 / scale) : 0;
     for (std::size_t i = begin; i < end; ++i) {
-      const float number = std::clamp(std::nearbyint(values[i] * inverse), -kMostInt8, kMostInt8);
-      result.numbers[i] = static_cast<std::int8_t>(number);
+      const float rounded = std::clamp(values[i] * inverse, -kMostInt8, kMostInt8) + kRounder;
+      numbers[i] = static_cast<std::int8_t>(std::bit_cast<std::int32_t>(rounded) -
+                                            std::bit_cast<std::int32_t>(kRounder));
     }
   }
   return result;

@@ -3,7 +3,7 @@
 
 #include <cohort/collectives/communicator.h>
 
-#include <cmath>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -82,7 +82,16 @@ struct Quantised {
 void add_dequantised(std::span<const std::int8_t> numbers, std::span<const float> scales,
                      std::span<float> to);
 
+/// Without the sign: in the order of magnitudes, and from kInfinityBits on of what is not finite. Loops over
+/// these become vectors, where comparisons of floats that may be no numbers do not.
+[[nodiscard]] inline std::int32_t magnitude_bits(float value) noexcept {
+  return std::bit_cast<std::int32_t>(value) & 0x7fffffff;
+}
+inline constexpr std::int32_t kInfinityBits = 0x7f800000;
+
 /// Zero where the value is not finite: what overflowed in one step is not kept for the next ones.
-[[nodiscard]] inline float finite_or_zero(float value) noexcept { return std::isfinite(value) ? value : 0; }
+[[nodiscard]] inline float finite_or_zero(float value) noexcept {
+  return magnitude_bits(value) < kInfinityBits ? value : 0;
+}
 
 }  // namespace cohort::graph

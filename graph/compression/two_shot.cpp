@@ -2,6 +2,7 @@
 #include <cohort/graph/compression/two_shot.h>
 
 #include <cohort/engine/engine.h>
+#include <cohort/engine/when_all.h>
 
 #include <algorithm>
 #include <cstring>
@@ -106,25 +107,55 @@ class TwoShots {
   std::vector<std::byte> share;
 };
 
+/// Of a rank's share of a piece: few enough that there are several pieces, each far above what a message
+/// costs.
+constexpr std::size_t kPieceBlocks = 1024;
+/// Turns that a piece is behind the first one when it is over.
+constexpr std::size_t kTurns = 4;
+
+/// In whole blocks for every rank, so that blocks are where they would be in one piece.
+std::vector<TwoShots> cut(std::span<float> data, std::span<float> residual, const Communicator& communicator,
+                          bool averages) {
+  const std::size_t most = kPieceBlocks * kQuantisedBlock * communicator.size();
+  std::vector<TwoShots> pieces;
+  for (std::size_t at = 0; at < data.size(); at += most) {
+    const std::size_t count = std::min(most, data.size() - at);
+    const std::span<float> rest = residual.empty() ? residual : residual.subspan(at, count);
+    pieces.emplace_back(data.subspan(at, count), rest, communicator.rank(), communicator.size(), averages);
+  }
+  return pieces;
+}
+
 }  // namespace
 
 Task<> TwoShotCompressor::reduce(Communicator& communicator, const std::string& name, std::span<float> data,
                                  bool averages) {
   if (data.empty()) co_return;
   const std::span<float> residual = with_residual(name, data);
-  TwoShots shots(data, residual, communicator.rank(), communicator.size(), averages);
+  std::vector<TwoShots> pieces = cut(data, residual, communicator, averages);
   Engine& engine = communicator.engine();
-  const auto encode = [&] { shots.encode(); };
-  auto encoding = engine.offload(std::cref(encode));
-  co_await encoding;
-  co_await communicator.all_to_all(DataType::byte, shots.sent, shots.received);
-  const auto add_up = [&] { shots.add_up(); };
-  auto adding = engine.offload(std::cref(add_up));
-  co_await adding;
-  co_await communicator.all_gather(DataType::byte, shots.share, shots.received);
-  const auto decode = [&] { shots.decode(); };
-  auto decoding = engine.offload(std::cref(decode));
-  co_await decoding;
+  // In turn t a piece is exchanged while others are computed: each step needs what an earlier turn has left.
+  for (std::size_t turn = 0; turn < pieces.size() + kTurns; ++turn) {
+    const auto piece = [&](std::size_t later) -> TwoShots* {
+      return turn >= later && turn - later < pieces.size() ? &pieces[turn - later] : nullptr;
+    };
+    const auto compute = [&] {
+      if (TwoShots* const shots = piece(0)) shots->encode();
+      if (TwoShots* const shots = piece(2)) shots->add_up();
+      if (TwoShots* const shots = piece(4)) shots->decode();
+    };
+    const auto computing = [&]() -> Task<> {
+      auto job = engine.offload(std::cref(compute));
+      co_await job;
+    };
+    const auto exchanging = [&]() -> Task<> {
+      if (TwoShots* const shots = piece(1))
+        co_await communicator.all_to_all(DataType::byte, shots->sent, shots->received);
+      if (TwoShots* const shots = piece(3))
+        co_await communicator.all_gather(DataType::byte, shots->share, shots->received);
+    };
+    co_await when_all(computing(), exchanging());
+  }
 }
 
 std::uint64_t TwoShotCompressor::equivalent_bytes(std::uint64_t elements, Rank ranks) const {

@@ -95,6 +95,22 @@ Task<> check_bound(Communicator& comm) {
 
 TEST(Compressor, int8_is_within_its_bound) { test::run_ranks(kRanks, check_bound); }
 
+/// All of these are whole numbers of a block's scale, so that nothing rounds, wherever pieces end.
+Task<> check_pieces(Communicator& comm) {
+  const auto compressor = Compressor::make({.kind = CompressionKind::int8});
+  std::vector<float> expected(std::size_t{3} << 19U);
+  expected.resize(expected.size() + 1023);  // of which no block lacks 127
+  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = static_cast<float>(i * 37 % 255) - 127;
+  std::vector<float> data = expected;
+  co_await compressor->reduce(comm, "g", data, true);
+  EXPECT_EQ(data, expected);
+  for (float& value : data) value = value * static_cast<float>(comm.rank());
+  co_await compressor->reduce(comm, "g", data, false);
+  EXPECT_EQ(data, expected);  // what rank 1 gave
+}
+
+TEST(Compressor, many_values_go_in_pieces) { test::run_ranks(2, check_pieces); }
+
 TEST(Quantise, each_value_is_within_half_a_scale) {
   const std::vector<float> values = gradient_of(0);
   const Quantised packed = quantise(values);
