@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python3 bench/graph --help`; ./run bench graph builds everything first."""
+"""`python3 bench/graph --help`, and `python3 bench/graph bars --help`; ./run bench graph builds everything first."""
 
 import argparse
 import json
@@ -42,6 +42,10 @@ def print_table(rows):
 
 
 def main():
+    if sys.argv[1:2] == ["bars"]:
+        import bars
+
+        return bars.main(sys.argv[2:])
     parser = argparse.ArgumentParser(description="steps of training a language model: DistributedDataParallel over gloo and over "
                                                  "cohort, and the strategies of cohort.graph, in rounds that alternate")
     parser.add_argument("--ranks", type=int, default=2)

@@ -62,9 +62,17 @@ class Hosts:
         _run(*here, "ip", "address", "add", f"{self.address(host)}/24", "dev", "eth0")
         _run(*here, "ip", "link", "set", "eth0", "up")
         if self._rate:
-            limit = ["root", "tbf", "rate", self._rate, "burst", "128kb", "latency", "50ms"]
-            _run(*here, "tc", "qdisc", "replace", "dev", "eth0", *limit)
-            self._at_switch("tc", "qdisc", "replace", "dev", port, *limit)
+            self._limit(host, self._rate)
+
+    def set_rate(self, rate):
+        """Of all links, amid what runs, as tc takes it. Where they were not limited, they are from now on."""
+        for host in range(self.count):
+            self._limit(host, rate)
+
+    def _limit(self, host, rate):
+        limit = ["root", "tbf", "rate", rate, "burst", "128kb", "latency", "50ms"]
+        _run("ip", "netns", "exec", self.name(host), "tc", "qdisc", "replace", "dev", "eth0", *limit)
+        self._at_switch("tc", "qdisc", "replace", "dev", f"port{host}", *limit)
 
     def _at_switch(self, *argv):
         _run("ip", "netns", "exec", self._switch, *argv)
