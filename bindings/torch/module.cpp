@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cohort._torch: what cohort/torch.py registers with torch.distributed.
 #include <cohort/bindings/python/interpreter.h>
+#include <cohort/bindings/torch/flight_recorder.h>
 #include <cohort/bindings/torch/mapped_allocator.h>
 #include <cohort/bindings/torch/process_group.h>
 #include <cohort/bindings/torch/tensors.h>
@@ -80,6 +81,10 @@ class PyBuckets {
   PyBuckets(const c10::intrusive_ptr<ProcessGroupCohort>& group, const BucketOptions& options)
       : rank_(group->getRank()), timeout_s_(group->timeout_s()) {
     const std::shared_ptr<Ranks> ranks = group->ranks();
+    if (const auto& recorder = group->recorder()) {
+      names_ = {recorder->name_next_part(group->getGroupUid()), group->getGroupDesc()};
+      recorder_ = recorder->next_part();
+    }
     python::wait_without_lock(
         [&](bindings::Interrupt* interrupt) { buckets_ = ranks->buckets(options, interrupt); });
   }
@@ -93,13 +98,22 @@ class PyBuckets {
                     .data = memory_of(tensor),
                     .compresses = compresses,
                     .timeout_s = timeout_s_};
-    const CohortWork::Facts facts{.rank = rank_,
-                                  .type = c10d::OpType::ALLREDUCE,
-                                  .title = at::hasCallbacks() ? "cohort:bucket" : nullptr,
-                                  .timeout_s = timeout_s_,
-                                  .sequence = ++sequence_,
-                                  .is_timed = true};
+    constexpr const char* kTitle = "cohort:bucket";
+    constexpr auto kType = c10d::OpType::ALLREDUCE;
     const std::vector<at::Tensor> tensors = {tensor};
+    CohortWork::Facts facts{.rank = rank_,
+                            .type = kType,
+                            .title = at::hasCallbacks() ? kTitle : nullptr,
+                            .timeout_s = timeout_s_,
+                            .sequence = ++sequence_,
+                            .is_timed = true};
+    if (recorder_)
+      facts.recorded = recorder_->begin(names_, {.type = kType,
+                                                 .title = kTitle,
+                                                 .ordinal = facts.sequence,
+                                                 .inputs = tensors,
+                                                 .outputs = tensors,
+                                                 .timeout_s = timeout_s_});
     auto work = c10::make_intrusive<CohortWork>(facts, tensors, tensors, nullptr);
     work->start([&](auto over) { return buckets_->start(std::move(call), std::move(over)); });
     return work;
@@ -134,6 +148,8 @@ class PyBuckets {
   const double timeout_s_;
   std::atomic<std::uint64_t> sequence_{0};
   std::shared_ptr<Buckets> buckets_;
+  GroupRecord::Names names_;
+  std::shared_ptr<GroupRecord> recorder_;  ///< null: nobody records
 };
 
 void define_buckets(py::module_& module) {
@@ -156,8 +172,22 @@ void define_buckets(py::module_& module) {
       .def("restore", &PyBuckets::restore, py::arg("state"));
 }
 
+void define_dumps(py::module_& module) {
+  const auto dump = [](bool includes_collectives, bool includes_stacks, bool only_active) {
+    std::string pickled;
+    {
+      const py::gil_scoped_release unlocked;
+      pickled = dump_fr_trace(includes_collectives, includes_stacks, only_active);
+    }
+    return py::bytes(pickled);
+  };
+  module.def("dump_fr_trace", dump);
+  module.def("dump_fr_trace_json", &dump_fr_trace_json, py::call_guard<py::gil_scoped_release>());
+}
+
 /// Before the interpreter ends: a thread that wants its lock then would be ended, amid what must not throw.
 void end(const std::string& reason) {
+  GroupRecord::fall_silent();
   leave_all(reason);
   tell_all_futures();
   keep_threads_that_wait();
@@ -177,6 +207,7 @@ PYBIND11_MODULE(_torch, module) {
   module.def("create_within", &create_within, py::arg("world"), py::arg("name"), py::arg("rank"),
              py::arg("timeout_s"), py::arg("world_ranks"));
   define_buckets(module);
+  define_dumps(module);
   module.def("end", &end, py::call_guard<py::gil_scoped_release>(), py::arg("reason"));
   module.def("map_tensors", &map_tensors, py::arg("group").none(true));
 }

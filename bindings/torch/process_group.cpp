@@ -44,12 +44,21 @@ std::string name_of(const char* what, const std::vector<int>& ranks) {
   return what + std::to_string(digest);
 }
 
+/// Which of the world's its ranks are.
+std::vector<std::uint64_t> world_ranks_of(const ProcessGroupCohort::Settings& settings, int size) {
+  if (!settings.world_ranks.empty()) return settings.world_ranks;
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(size));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 }  // namespace
 
 ProcessGroupCohort::ProcessGroupCohort(std::shared_ptr<Ranks> ranks, int rank, int size,
                                        const Settings& settings)
     : Backend(rank, size),
       ranks_(std::move(ranks)),
+      recorder_(GroupRecord::make_if_wanted(rank, world_ranks_of(settings, size))),
       scratch_(ranks_),
       options_(c10::make_intrusive<Options>("cohort", settings.timeout)),
       timeout_s_(seconds_of(settings.timeout)) {
@@ -58,15 +67,29 @@ ProcessGroupCohort::ProcessGroupCohort(std::shared_ptr<Ranks> ranks, int rank, i
   init();
 }
 
+/// Parts of a call that are not shown are not recorded either.
+std::shared_ptr<RecordedCall> ProcessGroupCohort::record(const Job& job, double timeout_s,
+                                                         const std::string& peers) const {
+  if (recorder_ == nullptr || job.title == nullptr) return nullptr;
+  return recorder_->begin({getGroupUid(), getGroupDesc()}, {.type = job.type,
+                                                            .title = job.title,
+                                                            .peers = peers,
+                                                            .ordinal = sequence_,
+                                                            .inputs = job.inputs,
+                                                            .outputs = job.outputs,
+                                                            .timeout_s = timeout_s});
+}
+
 template <class Call>
-ProcessGroupCohort::Work ProcessGroupCohort::launch(Job job, Call call) {
+ProcessGroupCohort::Work ProcessGroupCohort::launch(Job job, Call call, const std::string& peers) {
   // Profilers are told of calls by their title: without one there is nothing to make.
   const CohortWork::Facts facts{.rank = getRank(),
                                 .type = job.type,
                                 .title = at::hasCallbacks() ? job.title : nullptr,
                                 .timeout_s = call.timeout_s,
                                 .sequence = sequence_,
-                                .is_timed = is_timed_};
+                                .is_timed = is_timed_,
+                                .recorded = record(job, call.timeout_s, peers)};
   auto work = c10::make_intrusive<CohortWork>(facts, std::move(job.inputs), std::move(job.outputs),
                                               std::move(job.finish));
   work->start([&](auto over) { return ranks_->start(std::move(call), std::move(over)); });
@@ -77,13 +100,13 @@ ProcessGroupCohort::Work ProcessGroupCohort::launch(Job job, Call call) {
 ProcessGroupCohort::Work ProcessGroupCohort::start(Job job, Collective call, How how) {
   ++sequence_;
   call.timeout_s = how.timeout > milliseconds(0) ? seconds_of(how.timeout) : timeout_s_.load();
-  const bool is_watched = is_timed_ || (job.title != nullptr && at::hasCallbacks());
+  const bool is_watched = is_timed_ || recorder_ != nullptr || (job.title != nullptr && at::hasCallbacks());
   if (!how.is_async && !is_watched) {
     wait_for_call([&](bindings::Interrupt* interrupt) { return ranks_->call(std::move(call), interrupt); },
                   job.finish);
     return {};
   }
-  Work work = launch(std::move(job), std::move(call));
+  Work work = launch(std::move(job), std::move(call), {});
   if (how.is_async) return work;
   work->wait();
   return {};
@@ -91,7 +114,12 @@ ProcessGroupCohort::Work ProcessGroupCohort::start(Job job, Collective call, How
 
 ProcessGroupCohort::Work ProcessGroupCohort::start(Job job, Message call) {
   if (call.timeout_s <= 0) call.timeout_s = timeout_s_;
-  return launch(std::move(job), call);
+  std::string peers;
+  if (recorder_ != nullptr) {
+    const std::string peer = call.is_from_anybody ? "-1" : std::to_string(call.peer);
+    peers = std::to_string(getRank()) + (call.is_send ? "->" : "<-") + peer;
+  }
+  return launch(std::move(job), call, peers);
 }
 
 void ProcessGroupCohort::setTimeout(milliseconds timeout) {

@@ -3,6 +3,7 @@
 
 #include <cohort/bindings/torch/coalescing.h>
 #include <cohort/bindings/torch/face.h>
+#include <cohort/bindings/torch/flight_recorder.h>
 #include <cohort/bindings/torch/scratch.h>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -101,6 +102,8 @@ class ProcessGroupCohort final : public c10d::Backend {
   at::Tensor allocateTensor(long count, at::TensorOptions options) override;
 
   const std::shared_ptr<Ranks>& ranks() const noexcept { return ranks_; }
+  /// Of its calls; null where nothing is recorded.
+  const std::shared_ptr<GroupRecord>& recorder() const noexcept { return recorder_; }
   /// Of its calls.
   double timeout_s() const noexcept { return timeout_s_; }
 
@@ -127,7 +130,8 @@ class ProcessGroupCohort final : public c10d::Backend {
   Work start(Job job, Collective call, How how);
   Work start(Job job, Message call);
   template <class Call>
-  Work launch(Job job, Call call);
+  Work launch(Job job, Call call, const std::string& peers);
+  std::shared_ptr<RecordedCall> record(const Job& job, double timeout_s, const std::string& peers) const;
   Work gather_rows(Job job, const at::Tensor& mine, const std::vector<std::int64_t>& rows,
                    const at::Tensor& all, How how);
   Work pass_word(bool is_send, int peer, std::chrono::milliseconds timeout);
@@ -138,6 +142,7 @@ class ProcessGroupCohort final : public c10d::Backend {
   Settings settings_of(const c10::intrusive_ptr<Options>& options, const std::string& name) const;
 
   std::shared_ptr<Ranks> ranks_;
+  const std::shared_ptr<GroupRecord> recorder_;
   Scratch scratch_;
   Coalescing coalescing_;
   const c10::intrusive_ptr<Options> options_;

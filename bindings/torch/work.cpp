@@ -163,6 +163,7 @@ CohortWork::CohortWork(const Facts& facts, std::vector<at::Tensor> inputs, std::
       sequence_(facts.sequence),
       depth_(Tellers::depth()),
       is_inference_(c10::InferenceMode::is_enabled()),
+      recorded_(facts.recorded),
       finish_(std::move(finish)) {
   if (facts.is_timed) began_ = steady_clock::now();
 }
@@ -175,11 +176,23 @@ void CohortWork::end(const Outcome& outcome) {
     took_ = steady_clock::now() - *began_;
   }
   finish_ = nullptr;
+  record_end(failure == nullptr);
   finish(failure);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!future_) return;
   Tellers::one().tell(depth_,
                       [self = c10::intrusive_ptr<CohortWork>::reclaim_copy(this)] { self->tell_future(); });
+}
+
+void CohortWork::record_end(bool is_well) {
+  if (!recorded_) return;
+  const bool is_from_anybody = retrieveOpType() == c10d::OpType::RECVANYSOURCE;
+  recorded_->end(is_well, is_from_anybody ? static_cast<int>(from_) : -1);
+}
+
+/// Where the program hears of it: a dump takes the interpreter's lock, which whoever drives may not.
+void CohortWork::dump_failure() {
+  if (recorded_ && exception_) recorded_->dump_failure();
 }
 
 /// By the first who comes to it: a teller, or whoever waits for the work.
@@ -188,6 +201,7 @@ void CohortWork::tell_future() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!future_ || !completed_ || std::exchange(is_future_told_, true)) return;
   }
+  dump_failure();
   complete(*future_, outputs_, exception_);
 }
 
@@ -230,6 +244,7 @@ bool CohortWork::wait(std::chrono::milliseconds timeout) {
   const c10::intrusive_ptr<Future> future = future_;
   lock.unlock();
   if (future) future->wait();  // somebody may be at it
+  dump_failure();
   if (exception_) std::rethrow_exception(exception_);
   return true;
 }

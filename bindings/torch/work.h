@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/bindings/torch/face.h>
+#include <cohort/bindings/torch/flight_recorder.h>
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
@@ -29,6 +30,7 @@ class CohortWork final : public c10d::Work {
     double timeout_s;        ///< when the session ends the call
     std::uint64_t sequence;  ///< of the group's calls
     bool is_timed;
+    std::shared_ptr<RecordedCall> recorded{};  ///< null: nobody records
   };
 
   /// `finish` is called once the call has succeeded, before anybody hears of it.
@@ -39,7 +41,13 @@ class CohortWork final : public c10d::Work {
   template <class Launch>
   void start(Launch&& launch) {
     auto self = c10::intrusive_ptr<CohortWork>::reclaim_copy(this);
-    pending_ = launch([self](const Outcome& outcome) { self->end(outcome); });
+    try {
+      pending_ = launch([self](const Outcome& outcome) { self->end(outcome); });
+    } catch (...) {
+      if (recorded_) recorded_->end(false);
+      throw;
+    }
+    if (recorded_) recorded_->start();
   }
 
   bool isCompleted() override;
@@ -57,6 +65,8 @@ class CohortWork final : public c10d::Work {
   void end(const Outcome& outcome);
   void wait_until_over(double seconds);
   void tell_future();
+  void record_end(bool is_well);
+  void dump_failure();
   void wait_at_end_of_backward();
 
   const std::vector<at::Tensor> inputs_;
@@ -67,6 +77,7 @@ class CohortWork final : public c10d::Work {
   const std::uint64_t sequence_;
   const std::size_t depth_;  ///< of callbacks around the call
   const bool is_inference_;  ///< in the caller's thread: another one may not write tensors of an inference
+  const std::shared_ptr<RecordedCall> recorded_;
   std::function<void()> finish_;
   std::shared_ptr<Pending> pending_;
   std::uint32_t from_ = 0;

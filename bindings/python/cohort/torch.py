@@ -23,8 +23,13 @@ from datetime import timedelta
 from typing import Any, Iterator, Optional, Sequence
 
 import numpy
-import torch
-import torch.distributed as dist
+
+try:
+    import torch
+    import torch.distributed as dist
+except ImportError as error:
+    raise ImportError(f"cohort.torch needs PyTorch, of the release that its backend is built for: pip install 'cohort[torch]' ({error})") \
+        from error
 
 from . import _meeting
 from . import init as _init
@@ -133,6 +138,20 @@ def monitored_barrier(group: Any = None, timeout: Optional[timedelta] = None, wa
     the first rank, or with wait_all_ranks all of them, that has not come in time. The group cannot be used after that."""
     group = group or dist.distributed_c10d._get_default_group()
     group.monitored_barrier(*([] if timeout is None else [timeout]), wait_all_ranks=wait_all_ranks)
+
+
+def dump_fr_trace(include_collectives: bool = True, include_stack_traces: bool = True, only_active: bool = False) -> bytes:
+    """What torch's flight recorder keeps of this process's calls over "cohort", pickled as by torch's own function, which
+    knows calls of torch's backends alone. torchfrtrace reads it from files named PREFIX and the rank. Without a single entry
+    unless TORCH_FR_BUFFER_SIZE, or TORCH_NCCL_TRACE_BUFFER_SIZE, was above zero when the groups were made."""
+    pickled: bytes = _torch.dump_fr_trace(include_collectives, include_stack_traces, only_active)
+    return pickled
+
+
+def dump_fr_trace_json(include_collectives: bool = True, only_active: bool = False) -> str:
+    """The same in JSON, without stacks."""
+    text: str = _torch.dump_fr_trace_json(include_collectives, only_active)
+    return text
 
 
 class _Joined:

@@ -15,6 +15,24 @@ assert dist.get_backend() == "cohort"
 assert (tensor == 2).all()
 """
 
+TRACED = """
+import os, pathlib, pickle, signal, tempfile
+
+os.environ["TORCH_FR_BUFFER_SIZE"] = "10"
+import cohort.torch
+import torch
+import torch.distributed as dist
+
+cohort.torch.init_process_group()
+...
+os.chdir(tempfile.mkdtemp())
+os.mkdir("traces")
+dist.all_reduce(torch.ones(3))
+os.kill(os.getpid(), signal.SIGUSR1)
+(entry,) = pickle.loads(pathlib.Path(f"traces/rank_{dist.get_rank()}").read_bytes())["entries"]
+assert entry["profiling_name"] == "gloo:all_reduce" and entry["state"] == "completed", entry
+"""
+
 MAPPED = """
 import cohort.torch
 import torch
@@ -82,7 +100,7 @@ assert optimizer.param_groups
 
 class Pages(PageTestCase):
     def test_torch_md(self):
-        self.check_page("docs/use/torch.md", FIRST_CALL, MAPPED)
+        self.check_page("docs/use/torch.md", FIRST_CALL, TRACED, MAPPED)
 
     def test_graph_pytorch_md(self):
         self.check_page("docs/use/graph-pytorch.md", PLANNED, ACCUMULATED, COMPILED)
