@@ -8,6 +8,7 @@ import textwrap
 from support import RanksTestCase
 
 ROOT = pathlib.Path(__file__).parents[3]
+LIMIT_S = 250  # of a hang: some import torch
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACE = re.compile(r"^( *)\.\.\.$", re.MULTILINE)  # of the block, in what is around it
 
@@ -25,4 +26,4 @@ class PageTestCase(RanksTestCase):
             program, places = PLACE.subn(lambda place: textwrap.indent(block, place[1]), textwrap.dedent(rest))
             self.assertEqual(places, 1, rest)
             with self.subTest(page=page, block=block):
-                self.check_ranks(2, program)
+                self.check_ranks(2, program, limit_s=LIMIT_S)
