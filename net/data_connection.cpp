@@ -4,6 +4,7 @@
 #include <cohort/engine/assert.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/log.h>
+#include <cohort/net/connections.h>
 
 #include <fmt/format.h>
 
@@ -14,7 +15,7 @@
 namespace cohort {
 namespace {
 
-constexpr Service kDataOnly{.data = true, .lanes = kLanesOfGroup};
+constexpr Service kDataOnly{.data = true, .lanes = kConnectionsOfGroup};
 constexpr int kAttempts = 5;
 constexpr Duration kDialAgainInterval = std::chrono::milliseconds(50);
 
@@ -48,7 +49,7 @@ Task<Socket> connect_once(Engine& engine, const Membership& membership, Rank pee
 }  // namespace
 
 Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank peer, Path path) {
-  COHORT_ASSERT(peer < membership.size && peer != membership.rank && path.lane < kLanesOfGroup,
+  COHORT_ASSERT(peer < membership.size && peer != membership.rank && path.lane < kConnectionsOfGroup,
                 "rank {} connects to rank {} of {}, lane {}", membership.rank, peer, membership.size,
                 path.lane);
   const PeerInfo& info = membership.peers[peer];
@@ -118,7 +119,7 @@ void DataAcceptor::keep(Rank peer, Path path, Socket socket) {
 void DataAcceptor::keep_early(Rank peer, Path path, Socket socket) {
   Early& early = early_[peer];
   early.connections[path] = std::move(socket);
-  if (early.connections.size() <= early.groups * kLanesOfGroup) return;
+  if (early.connections.size() <= early.groups * kConnectionsOfGroup) return;
   const auto is_of_none = [&](const auto& one) { return !is_making_(peer, one.first.group); };
   const auto oldest = std::ranges::find_if(early.connections, is_of_none);
   if (oldest != early.connections.end()) early.connections.erase(oldest);
@@ -134,18 +135,19 @@ void DataAcceptor::admit(Rank peer, GroupNumber group) {
   admitted_.insert({peer, group});
   auto& connections = early_[peer].connections;
   const auto first = connections.lower_bound({group, 0});
-  const auto last = connections.upper_bound({group, kLanesOfGroup});
+  const auto last = connections.upper_bound({group, kConnectionsOfGroup});
   for (auto one = first; one != last; ++one) keep(peer, one->first, std::move(one->second));
   connections.erase(first, last);
 }
 
 void DataAcceptor::forget(Rank peer, GroupNumber group) noexcept {
   refuse(peer, group);
-  for (Lane lane = 0; lane < kLanesOfGroup; ++lane) slots_.erase({peer, {group, lane}});
+  slots_.erase(slots_.lower_bound({peer, {group, 0}}),
+               slots_.upper_bound({peer, {group, kConnectionsOfGroup}}));
 }
 
 DataAcceptor::Slot& DataAcceptor::slot(Rank peer, Path path) {
-  COHORT_ASSERT(peer < membership_.size && path.lane < kLanesOfGroup, "rank {} of {}, lane {}", peer,
+  COHORT_ASSERT(peer < membership_.size && path.lane < kConnectionsOfGroup, "rank {} of {}, lane {}", peer,
                 membership_.size, path.lane);
   return slots_[{peer, path}];
 }

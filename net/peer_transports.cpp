@@ -2,6 +2,7 @@
 #include <cohort/net/peer_transports.h>
 
 #include <cohort/engine/assert.h>
+#include <cohort/net/connections.h>
 #include <cohort/net/transport_list.h>
 
 #include <fmt/format.h>
@@ -67,6 +68,11 @@ void PeerTransports::Choice::check() const {
         fmt::format("a host's network has a bandwidth of {} (COHORT_HOST_BANDWIDTH); give at most {}, in "
                     "a unit that all hosts share",
                     host_bandwidth, kMostHostBandwidth));
+  if (tcp_connections > kMostConnectionsOfLane)
+    throw Error(
+        ErrorKind::InvalidArgument,
+        fmt::format("a link over TCP has {} connections (COHORT_TCP_CONNECTIONS); give 1 to {}, or auto",
+                    tcp_connections, kMostConnectionsOfLane));
 }
 
 std::uint64_t PeerTransports::Choice::fabric(Engine& engine) const {
@@ -79,6 +85,7 @@ std::uint64_t PeerTransports::Choice::fabric(Engine& engine) const {
 PeerTransports::PeerTransports(Engine& engine, Membership& membership, LinkOwner& host, const Choice& choice,
                                const Within* within)
     : hosts_per_switch_(choice.hosts_per_switch),
+      tcp_connections_(choice.tcp_connections),
       host_bandwidth_(choice.host_bandwidth),
       hosts_(within == nullptr ? Hosts::apart(membership.size)
                                : within->root.hosts_.among(within->place.ranks)),
@@ -95,6 +102,7 @@ PeerTransports::PeerTransports(Engine& engine, Membership& membership, LinkOwner
                                          HostGroup::Regions{*within->root.group_, within->place.ranks,
                                                             within->place.regions, choice.is_isolated});
   TransportUse use{engine, membership, host, connections_};
+  use.tcp_connections = tcp_connections_;
   if (within != nullptr) use.place = &within->place;
   make_all(choice, use, within == nullptr ? nullptr : &within->root);
 }
@@ -196,6 +204,10 @@ void PeerTransports::forget_memory(const std::byte* memory) noexcept {
 
 void PeerTransports::start(TaskScope& services) {
   for (const auto& transport : made_) transport->start(services);
+}
+
+void PeerTransports::use_connections(unsigned spread_over, unsigned made) noexcept {
+  for (const auto& transport : made_) transport->use_connections(spread_over, made);
 }
 
 bool PeerTransports::is_cut_off(Rank peer) const noexcept {

@@ -29,6 +29,8 @@ class PeerTransports : Immovable {
     bool is_isolated = false;
     Rank hosts_per_switch = 0;         ///< 0: not known
     std::uint32_t host_bandwidth = 0;  ///< of this host's network; 0: not known
+    /// Of each lane to another host over TCP, or kMeasuredConnections.
+    unsigned tcp_connections = 1;
 
     /// Throws InvalidArgument if there is no kind of the name that was asked for.
     void check() const;
@@ -75,6 +77,10 @@ class PeerTransports : Immovable {
   void learn_hosts(const Membership& membership, std::span<const SaidOfHost> said);
   [[nodiscard]] DataConnections& connections() noexcept { return connections_; }
   [[nodiscard]] Rank hosts_per_switch() const noexcept { return hosts_per_switch_; }
+  /// Of each lane to another host over TCP, or kMeasuredConnections: what was chosen.
+  [[nodiscard]] unsigned tcp_connections() const noexcept { return tcp_connections_; }
+  /// As Transport's.
+  void use_connections(unsigned spread_over, unsigned made) noexcept;
   [[nodiscard]] std::uint32_t host_bandwidth() const noexcept { return host_bandwidth_; }
 
   // To every transport that is in use:
@@ -98,6 +104,7 @@ class PeerTransports : Immovable {
   std::vector<const TransportKind*> kind_of_;  ///< by rank, this one included
   std::vector<Rank> ranks_of_host_;
   const Rank hosts_per_switch_;
+  const unsigned tcp_connections_;
   const std::uint32_t host_bandwidth_;
   Hosts hosts_;
   std::string name_;

@@ -81,6 +81,10 @@ class Transport : Immovable {
   /// The owner's running() has moved on to the next collective: what came for it early may go on.
   virtual void collective_started() noexcept {}
 
+  /// Where their number is measured: from now on links to other hosts spread what is large over that many
+  /// connections, as far as they have them, and new ones are made of `made`. Between calls, on all ranks.
+  virtual void use_connections(unsigned /*spread_over*/, unsigned /*made*/) noexcept {}
+
   /// Whether an operation waits for that peer's bytes on a link that is closed.
   [[nodiscard]] virtual bool is_cut_off(Rank) const noexcept { return false; }
   /// Suspends until what operations that are over have sent has left this host: before shutdown(), where that
@@ -112,6 +116,8 @@ struct TransportUse {
   /// there is known; start() is called, introduce() and meet() are not.
   Transport* root = nullptr;
   const GroupPlace* place = nullptr;
+  /// Of each lane to another host over TCP, or kMeasuredConnections; a group's are the root's.
+  unsigned tcp_connections = 1;
 };
 
 /// A kind of transport: one folder, and one line in transports.cpp.

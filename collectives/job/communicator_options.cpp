@@ -22,6 +22,14 @@ Determinism determinism_from_environment() {
               fmt::format("COHORT_DETERMINISM='{}' is none of D0, D1, D2, D3", *text));
 }
 
+std::optional<unsigned> connections_from_environment() {
+  const std::optional<std::string> text = environment::text("COHORT_TCP_CONNECTIONS");
+  if (!text) return std::nullopt;
+  if (*text == "auto") return kMeasuredConnections;
+  return static_cast<unsigned>(environment::parse_number("COHORT_TCP_CONNECTIONS, if it is not auto,", *text,
+                                                         1, kMostConnectionsOfLane));
+}
+
 }  // namespace
 
 CommunicatorOptions CommunicatorOptions::from_environment() {
@@ -54,6 +62,7 @@ CommunicatorOptions CommunicatorOptions::collectives_from_environment() {
       static_cast<Rank>(environment::number("COHORT_HOSTS_PER_SWITCH", 0, kMostHostsPerSwitch).value_or(0));
   options.host_bandwidth = static_cast<std::uint32_t>(
       environment::number("COHORT_HOST_BANDWIDTH", 0, kMostHostBandwidth).value_or(0));
+  options.tcp_connections = connections_from_environment();
   if (const auto threads = environment::number("COHORT_COPY_THREADS", 0, kMostCopyThreads))
     options.copy_threads = static_cast<unsigned>(*threads);
   (void)FigureCache::from_environment();  // tells what is wrong before ranks join

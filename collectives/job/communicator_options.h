@@ -3,6 +3,7 @@
 
 #include <cohort/collectives/schedules/any_algorithm.h>
 #include <cohort/collectives/schedules/determinism.h>
+#include <cohort/net/connections.h>
 #include <cohort/net/join/join_options.h>
 
 #include <optional>
@@ -46,6 +47,9 @@ struct CommunicatorOptions {
   /// Of the network of this rank's host, the same for all of its ranks, in any unit: what ahc cuts among
   /// hosts it cuts in proportion. 0: COHORT_HOST_BANDWIDTH, or not known, as on all other hosts then.
   std::uint32_t host_bandwidth = 0;
+  /// Over which a link over TCP to another host spreads large messages, up to 16, or kMeasuredConnections;
+  /// the same on all ranks. Nullopt: COHORT_TCP_CONNECTIONS, or 1.
+  std::optional<unsigned> tcp_connections;
   bool uses_huge_pages = true;  ///< for large buffers of allocate(), where the kernel has them
   /// Threads that help a rank with large copies and reductions; nullopt: COHORT_COPY_THREADS, or up to 3 of
   /// the cores that this host's ranks leave idle.

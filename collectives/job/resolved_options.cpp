@@ -40,7 +40,8 @@ PeerTransports::Choice transports_of(const CommunicatorOptions& options) {
           .heap_bytes = options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes,
           .is_isolated = options.is_isolated,
           .hosts_per_switch = options.hosts_per_switch,
-          .host_bandwidth = options.host_bandwidth};
+          .host_bandwidth = options.host_bandwidth,
+          .tcp_connections = options.tcp_connections.value_or(1)};
 }
 
 AlgorithmTable table_of(const CommunicatorOptions& options) {

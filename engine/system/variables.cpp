@@ -61,6 +61,7 @@ constexpr auto kVariables = std::to_array<std::string_view>({
     "COHORT_SIZE",
     "COHORT_SOCKET_IFNAME",
     "COHORT_SPIN_US",
+    "COHORT_TCP_CONNECTIONS",
     "COHORT_TIMEOUT",
     "COHORT_TLS",
     "COHORT_TORCH",

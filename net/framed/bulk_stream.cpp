@@ -36,10 +36,13 @@ Task<> BulkStream::send(std::span<const std::byte> data) {
   return on_stream(move_all(data, attempt, wait, "sending a large message to"));
 }
 
-Task<> BulkStream::receive(std::span<std::byte> data) {
+Task<> BulkStream::receive(std::span<std::byte> data) { return on_stream(receive_all(data)); }
+
+Task<> BulkStream::receive_all(std::span<std::byte> data) {
+  stream_->expect(data.size(), 0);
   const auto attempt = [this](std::span<std::byte> piece) { return stream_->try_receive_some(piece); };
   const auto wait = [this] { return stream_->until_readable(); };
-  return on_stream(move_all(data, attempt, wait, "receiving a large message from"));
+  co_await move_all(data, attempt, wait, "receiving a large message from");
 }
 
 Task<> BulkStream::on_stream(Task<> moving) {

@@ -37,6 +37,7 @@ class BulkStream final : public BulkChannel {
 
  private:
   Task<> connect();
+  Task<> receive_all(std::span<std::byte> data);
   /// Runs `moving` on the stream that it makes first; no memory of the caller's is touched after its end.
   Task<> on_stream(Task<> moving);
   /// `attempt`s pieces of it until all are moved; `wait`s where that finds nothing to do.

@@ -59,7 +59,12 @@ class ByteStream : Immovable {
   /// Of either kind, that may be under way.
   static constexpr std::uint32_t kMostAtOnce = 16;
 
-  /// How much to give or ask for at once: of a longer message the rest comes in further calls.
+  /// What comes next is the rest of a message's payload, of so many bytes of which `come` have come. Not told
+  /// of what has come whole.
+  virtual void expect(std::size_t, std::size_t /*come*/) noexcept {}
+  /// How much to give or ask for at once: of a longer message the rest comes in further calls. A stream
+  /// without a bound is given messages whole: it may send their bytes in any order, out of the memory of the
+  /// first call, until as many are out.
   [[nodiscard]] virtual std::size_t piece_bytes() const noexcept { return tuning::sockets::kPiece; }
   /// How large a block what is combined is received into: pieces that stay in the cache.
   [[nodiscard]] virtual std::size_t combining_bytes() const noexcept { return tuning::sockets::kCombined; }

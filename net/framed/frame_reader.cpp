@@ -145,6 +145,7 @@ bool FrameReader::begin_frame() {
   }
   if (fetch_count_ != 0) return false;
   at_ = At::payload;
+  if (staging_.size() < payload_.left()) connection_.stream.expect(payload_.left(), staging_.size());
   payload_.take(staging_);
   return true;
 }

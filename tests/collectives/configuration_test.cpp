@@ -98,6 +98,24 @@ TEST(Configuration, a_rank_with_another_bandwidth_than_its_host_is_named_at_join
   }
 }
 
+TEST(Configuration, a_rank_with_another_number_of_connections_is_named_at_joining) {
+  expect_odd_one_to_be_told(
+      [](CommunicatorOptions& options, bool is_odd) {
+        options.transport = "tcp";
+        options.tcp_connections = is_odd ? 4 : 1;
+      },
+      {"number of connections of a link over TCP differs", "4", "1", "COHORT_TCP_CONNECTIONS"});
+}
+
+TEST(Configuration, more_connections_than_a_lane_may_have_are_refused) {
+  auto configure = [](CommunicatorOptions& options, Rank) { options.tcp_connections = 17; };
+  for (const Outcome& outcome : outcomes_of_joining(2, configure)) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->kind(), ErrorKind::InvalidArgument);
+    EXPECT_THAT(outcome.error->what(), HasSubstr("17 connections (COHORT_TCP_CONNECTIONS); give 1 to 16"));
+  }
+}
+
 TEST(Configuration, a_bandwidth_beyond_all_networks_is_refused) {
   auto configure = [](CommunicatorOptions& options, Rank) {
     options.host_bandwidth = kMostHostBandwidth + 1;

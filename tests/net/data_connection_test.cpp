@@ -3,12 +3,14 @@
 #include <cohort/net/data_connections.h>
 
 #include <cohort/engine/when_all.h>
+#include <cohort/net/connections.h>
 #include <cohort/net/join/join.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <set>
 #include <string_view>
 
 #include <cohort/tests/support/descriptors.h>
@@ -72,6 +74,18 @@ class DataConnection : public ::testing::Test {
 };
 
 using Acceptors = std::array<DataAcceptor, 3>;
+
+TEST(LaneOfConnection, is_another_one_for_each) {
+  std::set<Lane> all;
+  for (Lane lane = 0; lane < kLanesOfGroup; ++lane) {
+    EXPECT_EQ(lane_of_connection(lane, 0), lane);
+    for (unsigned i = 0; i < kMostConnectionsOfLane; ++i) {
+      EXPECT_LT(lane_of_connection(lane, i), kConnectionsOfGroup);
+      all.insert(lane_of_connection(lane, i));
+    }
+  }
+  EXPECT_EQ(all.size(), kConnectionsOfGroup);
+}
 
 TEST_F(DataConnection, every_pair_and_lane_gets_its_own) {
   std::array<std::array<std::array<Socket, kMostLanes>, kSize>, kSize> ends;
@@ -229,7 +243,7 @@ TEST_F(DataConnection, of_a_group_that_is_being_made_does_not_give_way_to_one_th
     acceptors[0].begin_making(2);
     std::vector<Socket> of_failed;
     const auto connect_lanes_of_failed = [&]() -> Task<> {
-      for (Lane lane = 0; lane < kLanesOfGroup; ++lane) {
+      for (Lane lane = 0; lane < kConnectionsOfGroup; ++lane) {
         const Path path{.group = kOfGroup.group + 1, .lane = lane};
         Socket socket = co_await connect_data(engine_, members_[2], 0, path);
         of_failed.push_back(std::move(socket));
@@ -252,7 +266,7 @@ TEST_F(DataConnection, of_groups_that_are_never_made_are_closed_and_few_at_a_tim
     const std::size_t before = open_descriptors();
     acceptors[0].begin_making(2);
     std::vector<Socket> calling;
-    for (GroupNumber group = 1; group <= kLanesOfGroup + 3; ++group) {
+    for (GroupNumber group = 1; group <= kConnectionsOfGroup + 3; ++group) {
       const Path path{.group = group, .lane = 0};
       Socket one = co_await connect_data(engine_, members_[2], 0, path);
       calling.push_back(std::move(one));

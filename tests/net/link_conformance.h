@@ -13,6 +13,7 @@
 #include <functional>
 #include <ostream>
 #include <string>
+#include <utility>
 
 /// The transports whose links are under test, and the stage on which two ranks play their roles over one.
 namespace cohort::test {
@@ -31,6 +32,7 @@ struct TransportCase {
   Place place = Place::world;
   bool is_encrypted = false;
   bool is_isolated = false;
+  unsigned connections = 1;
   /// A device's own threads may have to wait for a processor, and in an emulated guest for long.
   Duration settling = std::chrono::milliseconds(5);
   /// put and get may name user windows of the peer.
@@ -74,7 +76,8 @@ class LinkConformance : public ::testing::TestWithParam<TransportCase> {
                                  .kind = GetParam().kind,
                                  .settling = GetParam().settling,
                                  .is_encrypted = is_encrypted,
-                                 .is_isolated = GetParam().is_isolated};
+                                 .is_isolated = GetParam().is_isolated,
+                                 .connections = GetParam().connections};
     const auto play_both = [&](Engine& engine) {
       auto both = [&]() -> Task<> {
         co_await when_all(play(engine, 0, choice, role_0), play(engine, 1, choice, role_1));
@@ -112,6 +115,17 @@ class LinkConformance : public ::testing::TestWithParam<TransportCase> {
   }
 };
 
+inline TransportCase over_tcp(std::string name, Place place, bool is_encrypted, unsigned connections) {
+  return {.name = std::move(name),
+          .kind = library_kind("tcp"),
+          .place = place,
+          .is_encrypted = is_encrypted,
+          .connections = connections,
+          .reaches_user_windows = true,
+          .has_several_under_way = true,
+          .reports_closing = true};
+}
+
 /// Those that every machine can test, and, where COHORT_TEST_RDMA says that there is a device (./run test
 /// verbs), verbs.
 inline std::vector<TransportCase> transport_cases() {
@@ -119,24 +133,13 @@ inline std::vector<TransportCase> transport_cases() {
       {.name = "shm_isolated", .kind = library_kind("shm"), .is_isolated = true},
       {.name = "shm_threads", .kind = library_kind("shm"), .reaches_user_windows = true},
       {.name = "shm_processes", .kind = library_kind("shm"), .place = Place::processes},
-      {.name = "tcp",
-       .kind = library_kind("tcp"),
-       .place = Place::kernel,
-       .reaches_user_windows = true,
-       .has_several_under_way = true,
-       .reports_closing = true},
-      {.name = "tcp_encrypted",
-       .kind = library_kind("tcp"),
-       .place = Place::kernel,
-       .is_encrypted = true,
-       .reaches_user_windows = true,
-       .has_several_under_way = true,
-       .reports_closing = true},
-      {.name = "tcp_simulated",
-       .kind = library_kind("tcp"),
-       .reaches_user_windows = true,
-       .has_several_under_way = true,
-       .reports_closing = true},
+      over_tcp("tcp", Place::kernel, false, 1),
+      over_tcp("tcp_encrypted", Place::kernel, true, 1),
+      over_tcp("tcp_simulated", Place::world, false, 1),
+      over_tcp("tcp_two_connections", Place::kernel, false, 2),
+      over_tcp("tcp_four_connections_encrypted", Place::kernel, true, 4),
+      over_tcp("tcp_four_connections_of_processes", Place::processes, false, 4),
+      over_tcp("tcp_three_connections_simulated", Place::world, false, 3),
       {.name = "queue", .kind = test::kQueueTransport, .reaches_user_windows = true},
       {.name = "verbs_fake",
        .kind = test::kFakeVerbsTransport,

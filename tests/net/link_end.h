@@ -9,6 +9,7 @@
 #include <cohort/tests/support/joining.h>
 #include <cohort/tests/support/outcome.h>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -81,6 +82,8 @@ class LinkEnd : Immovable {
     Duration settling = std::chrono::milliseconds(5);  ///< how long what was said may be on its way
     bool is_encrypted = false;
     bool is_isolated = false;  ///< as if ranks of one process lived in processes of their own
+    /// Of each lane over TCP; more than one: between two hosts.
+    unsigned connections = 1;
   };
 
   /// Joins and connects; completes together with the other end's. Throws what joining throws.
@@ -91,6 +94,7 @@ class LinkEnd : Immovable {
       give_secret(world);
       for (JoinOptions& options : world) options.encryption = Encryption::required;
     }
+    if (choice.connections > 1) world[rank].host_id = fmt::format("host{}", rank);
     const std::uint64_t fabric = choice.kind.fabric == nullptr ? 0 : choice.kind.fabric();
     Membership membership = co_await cohort::join(engine, std::move(world[rank]), fabric);
     end->membership_ = std::move(membership);
@@ -182,7 +186,8 @@ class LinkEnd : Immovable {
                                        .asked = {},
                                        .buffer_bytes = kWindowBytes,
                                        .heap_bytes = kMiB,
-                                       .is_isolated = choice.is_isolated};
+                                       .is_isolated = choice.is_isolated,
+                                       .tcp_connections = choice.connections};
     transports_ = std::make_unique<PeerTransports>(engine_, membership_, host_, kinds);
     for (std::size_t window = 0; window < kWindows; ++window)
       host_.bind_own(static_cast<WindowId>(window), kWindowBytes);

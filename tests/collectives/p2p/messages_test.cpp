@@ -33,6 +33,7 @@ struct Place {
   bool is_isolated;
   std::size_t pull_from_bytes;
   bool is_made_up = false;  ///< the RDMA device of all ranks, which share an engine
+  unsigned connections = 1;
 };
 
 void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
@@ -49,6 +50,7 @@ class Messages : public ::testing::TestWithParam<Place> {
     options.transport = GetParam().transport;
     options.is_isolated = GetParam().is_isolated;
     options.pull_from_bytes = GetParam().pull_from_bytes;
+    options.tcp_connections = GetParam().connections;
     if (GetParam().is_made_up) options.transports = std::span(&kFakeVerbsTransport, 1);
     return options;
   }
@@ -155,6 +157,7 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, Messages,
                          ::testing::Values(Place{"threads", "", 1, false, 0}, Place{"pulled", "", 1, true, 1},
                                            Place{"in_pieces", "", 1, true, kNeverPull},
                                            Place{"tcp", "tcp", 1, false, 0}, Place{"hosts", "", 2, true, 0},
+                                           Place{"connections", "tcp", 2, true, 0, false, 3},
                                            Place{"rdma", "verbs", 1, true, 0, true}),
                          [](const auto& test) { return test.param.name; });
 
