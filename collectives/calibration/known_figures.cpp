@@ -29,8 +29,10 @@ KnownFigures::KnownFigures(Platform& platform, std::string_view conditions, cons
   conditions_ = fmt::format("{:016x}/{}", hash_of(platform.host_fingerprint()), conditions);
   if (hosts == nullptr) return;
   std::string ids;  // by rank: pairs of neighbours are what is measured
-  for (const auto& peer : hosts->peers)
+  for (const auto& peer : hosts->peers) {
     for (const std::byte byte : peer.host_id) ids.push_back(static_cast<char>(byte));
+    if (peer.data_address.size_bytes() != 0) ids += peer.data_address.with_any_port().to_string();
+  }
   conditions_ += fmt::format("/{:016x}", hash_of(ids));
 }
 

@@ -9,6 +9,7 @@
 #include <cohort/net/membership.h>
 
 #include <array>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,12 +28,14 @@ class KnownFigures {
   static constexpr std::size_t kPullFigures = PullCrossover::kSizes.size() * kPullUses * 2;
   using OfSlots = std::array<double, kSlotFigures>;
   using OfPull = std::array<double, kPullFigures>;
-  /// Latency and byte of the network, latency and byte inside of hosts; 0 where nothing is measured.
-  struct OfNetwork : std::array<double, 4> {};
+  /// Latency and byte of the network, latency and byte inside of hosts, over how many connections large
+  /// messages are spread; 0 where nothing is measured.
+  struct OfNetwork : std::array<double, 5> {};
 
   /// By COHORT_CACHE; of a simulated host nothing is known, and nothing is kept. `conditions`: what besides
   /// the host the figures depend on, without blanks.
-  /// `hosts`: if given, they depend on whose hosts these are, too.
+  /// `hosts`: if given, they depend on whose hosts these are, too, and on which of their addresses data
+  /// comes.
   KnownFigures(Platform& platform, std::string_view conditions, const Membership* hosts = nullptr);
 
   /// What links cost a core. ranks_per_core and caches are not among it: they are facts of now.
@@ -43,7 +46,10 @@ class KnownFigures {
   [[nodiscard]] std::optional<OfPull> pull() const { return find<OfPull>("pull"); }
   void keep(const OfPull& figures) const { cache_.keep(key("pull"), figures); }
 
-  [[nodiscard]] std::optional<OfNetwork> network() const { return find<OfNetwork>("network"); }
+  /// Others may use the network otherwise tomorrow.
+  [[nodiscard]] std::optional<OfNetwork> network() const {
+    return find<OfNetwork>("network", std::chrono::hours(24));
+  }
   void keep(const OfNetwork& figures) const { cache_.keep(key("network"), figures); }
 
   [[nodiscard]] static OfSlots figures_of(const SlotCrossover& measured);
@@ -55,8 +61,9 @@ class KnownFigures {
  private:
   [[nodiscard]] std::string key(std::string_view what) const;
   template <class Figures>
-  [[nodiscard]] std::optional<Figures> find(std::string_view what) const {
-    const std::vector<double> found = cache_.find(key(what));
+  [[nodiscard]] std::optional<Figures> find(std::string_view what,
+                                            std::chrono::hours most_age = FigureCache::kMostAge) const {
+    const std::vector<double> found = cache_.find(key(what), most_age);
     Figures figures{};
     if (found.size() != figures.size()) return std::nullopt;
     std::copy(found.begin(), found.end(), figures.begin());

@@ -4,8 +4,11 @@
 #include <cohort/collectives/calibration/spread.h>
 #include <cohort/collectives/schedules/algorithm.h>
 #include <cohort/collectives/schedules/operators/barrier.h>
+#include <cohort/engine/log.h>
+#include <cohort/net/connections.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 namespace cohort {
@@ -13,6 +16,14 @@ namespace {
 
 /// Of a large message, where CCL buffers have so many.
 constexpr std::size_t kMostLargeBytes = std::size_t{256} << 10;
+/// To see what a lane's connections carry: the largest that is not expected to take longer. Networks let some
+/// through before they cap a flow.
+constexpr std::size_t kSpreadSmall = kMostLargeBytes;
+constexpr std::size_t kSpreadMiddle = 4 * kSpreadSmall;
+constexpr std::size_t kSpreadLarge = 4 * kSpreadMiddle;
+constexpr double kLongestOfConnectionsUs = 35'000;
+/// So many times as fast several have to be.
+constexpr double kClearGain = 1.5;
 /// Once neighbours are connected, which calls need anyway.
 constexpr Duration kMostForFigures = std::chrono::milliseconds(300);
 /// What takes longer is measured once.
@@ -33,8 +44,6 @@ std::optional<Rank> partner(const Exec& x) {
   return std::nullopt;
 }
 
-std::size_t large_bytes(std::size_t buffer_bytes) noexcept { return std::min(kMostLargeBytes, buffer_bytes); }
-
 template <Where kWhere>
 Task<> there_and_back(Exec& x, Barrier) {
   const std::optional<Rank> peer = partner<kWhere>(x);
@@ -45,12 +54,13 @@ Task<> there_and_back(Exec& x, Barrier) {
   if (x.rank() > *peer) co_await link.post(Signal::Ack);
 }
 
-template <Where kWhere>
+/// The lower rank of each pair gives the other one so many.
+template <Where kWhere, std::size_t kMost>
 Task<> with_bytes(Exec& x, Barrier) {
   const std::optional<Rank> peer = partner<kWhere>(x);
   if (!peer) co_return;
   Link& link = x.link(*peer);
-  const std::size_t bytes = large_bytes(x.ccl_bytes());
+  const std::size_t bytes = std::min(kMost, x.ccl_bytes());
   if (x.rank() < *peer) {
     co_await link.send(x.ccl_in(0, bytes));
     co_await link.wait(Signal::Ack);
@@ -69,13 +79,19 @@ template <Where kWhere>
 const Algorithm<Barrier> kWithBytes = {
     .name = kWhere == Where::inside ? "measure_bytes_inside" : "measure_bytes_on_network",
     .needs = links_to_neighbours,
-    .schedule = with_bytes<kWhere>};
+    .schedule = with_bytes<kWhere, kMostLargeBytes>};
+template <std::size_t kMost>
+const Algorithm<Barrier> kOfConnections = {.name = "measure_connections",
+                                           .needs = links_to_neighbours,
+                                           .schedule = with_bytes<Where::between, kMost>};
 
 // What links are provided for is known by its address.
 template <Where kWhere>
 const AnyAlgorithm kMeasureSignals = kThereAndBack<kWhere>;
 template <Where kWhere>
 const AnyAlgorithm kMeasureBytes = kWithBytes<kWhere>;
+template <std::size_t kMost>
+const AnyAlgorithm kMeasureConnections = kOfConnections<kMost>;
 
 }  // namespace
 
@@ -109,13 +125,14 @@ template <Where kWhere>
 Task<NetworkCalibration::Way> NetworkCalibration::time_way() {
   const double there_and_back = co_await agreed_time(kMeasureSignals<kWhere>);
   const double with_bytes = co_await agreed_time(kMeasureBytes<kWhere>);
-  const auto bytes = static_cast<double>(large_bytes(reach_.buffer_bytes));
+  const auto bytes = static_cast<double>(std::min(kMostLargeBytes, reach_.buffer_bytes));
   if (with_bytes == 0) co_return Way{.latency_us = there_and_back / 2};
   co_return Way{.latency_us = there_and_back / 2,
                 .byte_us = std::max(0.0, with_bytes - there_and_back) / bytes};
 }
 
 Task<CostModel> NetworkCalibration::measure() {
+  use(1, kConnectionsToMeasure);  // of the links that are made meanwhile
   const std::optional<KnownFigures::OfNetwork> known = co_await together_.known_to_all(known_.network());
   if (known) co_return model_by(*known);
   together_.allow(budget_);
@@ -124,19 +141,52 @@ Task<CostModel> NetworkCalibration::measure() {
   together_.allow(std::min(budget_, kMostForFigures));
   const Way between = co_await time_way<Where::between>();
   const Way inside = co_await time_way<Where::inside>();
+  std::array<double, 2> agreed = {together_.spread, use_connections_ ? 1.0 : 0.0};
+  co_await together_.agree_on_slowest(agreed);
+  Spread spread;
+  if (agreed[1] != 0) spread = co_await best_connections(between.byte_us);
+  const double byte_us = spread.connections > 1 ? spread.byte_us : between.byte_us;
   const KnownFigures::OfNetwork figures = {
-      {between.latency_us, between.byte_us, inside.latency_us, inside.byte_us}};
-  double spread = together_.spread;
-  co_await together_.agree_on_slowest(std::span(&spread, 1));
+      {between.latency_us, byte_us, inside.latency_us, inside.byte_us, spread.connections}};
   const bool is_first_of_host = reach_.hosts.place_of(together_.membership().rank) == 0;
   const bool is_whole = co_await together_.has_time();
-  if (is_first_of_host && is_whole && spread <= kMostKeptSpread) known_.keep(figures);
+  if (is_first_of_host && is_whole && agreed[0] <= kMostKeptSpread) known_.keep(figures);
   co_return model_by(figures);
+}
+
+Task<NetworkCalibration::Spread> NetworkCalibration::best_connections(double byte_us) {
+  const auto is_short = [byte_us](std::size_t most) {
+    return static_cast<double>(most) * byte_us <= kLongestOfConnectionsUs;
+  };
+  const std::size_t most = is_short(kSpreadLarge)    ? kSpreadLarge
+                           : is_short(kSpreadMiddle) ? kSpreadMiddle
+                                                     : kSpreadSmall;
+  const Call call = call_of(most == kSpreadLarge    ? kMeasureConnections<kSpreadLarge>
+                            : most == kSpreadMiddle ? kMeasureConnections<kSpreadMiddle>
+                                                    : kMeasureConnections<kSpreadSmall>);
+  const JointMeasurement::Way one_or_several = [this, &call](std::size_t which) {
+    use(which == 0 ? 1 : kConnectionsToMeasure, kConnectionsToMeasure);
+    return call;
+  };
+  const JointMeasurement::Rewrite nothing;
+  const std::optional<std::array<double, 2>> measured =
+      co_await together_.time_both(one_or_several, nothing, 1);
+  if (!measured) co_return Spread{};  // on all ranks
+  std::array<double, 2> us = *measured;
+  co_await together_.agree_on_slowest(us);
+  const bool is_clear = us[0] > kClearGain * us[1];
+  const auto bytes = static_cast<double>(std::min(most, reach_.buffer_bytes));
+  co_return is_clear ? Spread{kConnectionsToMeasure, us[1] / bytes} : Spread{1, us[0] / bytes};
 }
 
 /// What was measured of a way includes the work at its ends, which counts by itself. What is as slow inside
 /// of a host as between hosts was disturbed.
 CostModel NetworkCalibration::model_by(const KnownFigures::OfNetwork& figures) const {
+  const unsigned connections = figures[4] > 1 ? kConnectionsToMeasure : 1;
+  use(connections, connections);
+  if (use_connections_ && together_.membership().rank == 0)
+    log(LogLevel::info, "large messages to other hosts go over {} connection{} of each link over TCP",
+        connections, connections == 1 ? "" : "s");
   const bool is_less_inside =
       (figures[0] == 0 || figures[2] < figures[0]) && (figures[1] == 0 || figures[3] < figures[1]);
   const LinkSpeed& speed = reach_.model.speed();

@@ -2,6 +2,7 @@
 #include <cohort/collectives/core/calibrator.h>
 
 #include <cohort/collectives/calibration/network_calibration.h>
+#include <cohort/net/connections.h>
 
 #include <fmt/format.h>
 
@@ -78,15 +79,25 @@ Task<> Calibrator::measure_host(Duration budget) {
 }
 
 Task<> Calibrator::measure_network(Duration budget) {
-  const KnownFigures known(use_.engine.platform(),
-                           fmt::format("{}ranks/{:.3g}percore", use_.membership.size,
-                                       use_.choices.reach().model.speed().ranks_per_core),
-                           &use_.membership);
+  PeerTransports& transports = use_.messages.resources().transports();
+  const KnownFigures known(
+      use_.engine.platform(),
+      fmt::format("{}ranks/{:.3g}percore/{}x{}/{}", use_.membership.size,
+                  use_.choices.reach().model.speed().ranks_per_core, transports.name(),
+                  transports.tcp_connections(),
+                  use_.membership.encryption == Encryption::required ? "encrypted" : "plain"),
+      &use_.membership);
   const auto choose = [this](const Call& call) {
     return choose_algorithm(call, use_.choices.reach(), use_.choices.algorithms(), {}).algorithm;
   };
   JointMeasurement together(use_.engine, use_.membership, runs_call(), choose);
-  NetworkCalibration calibration(std::move(together), use_.choices.reach(), known, budget);
+  NetworkCalibration::UseConnections use_connections;
+  if (transports.tcp_connections() == kMeasuredConnections)
+    use_connections = [&transports](unsigned spread_over, unsigned made) {
+      transports.use_connections(spread_over, made);
+    };
+  NetworkCalibration calibration(std::move(together), use_.choices.reach(), known, budget,
+                                 std::move(use_connections));
   const CostModel measured = co_await calibration.measure();
   use_.choices.measured_reach().model = measured;
 }

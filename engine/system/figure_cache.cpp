@@ -187,13 +187,13 @@ FigureCache FigureCache::from_environment() {
   return FigureCache(path == "on" ? default_path() : path, refreshes);
 }
 
-std::vector<double> FigureCache::find(std::string_view key) const {
+std::vector<double> FigureCache::find(std::string_view key, std::chrono::hours most_age) const {
   if (!is_on() || refreshes_) return {};
   const std::int64_t now = seconds_of(std::chrono::system_clock::now());
   for (Entry& entry : entries_of(path_)) {
     if (entry.key != key) continue;
     const bool is_fresh =
-        entry.seconds <= now && entry.seconds >= now - std::chrono::seconds(kMostAge).count();
+        entry.seconds <= now && entry.seconds >= now - std::chrono::seconds(most_age).count();
     return is_fresh ? std::move(entry.figures) : std::vector<double>();
   }
   return {};

@@ -37,8 +37,8 @@ class FigureCache {
   static FigureCache from_environment();
 
   [[nodiscard]] bool is_on() const noexcept { return !path_.empty(); }
-  /// What was kept under that key, 0 to kLargest each, and is not older than kMostAge; empty if nothing is.
-  [[nodiscard]] std::vector<double> find(std::string_view key) const;
+  /// What was kept under that key, 0 to kLargest each, and is not older than that; empty if nothing is.
+  [[nodiscard]] std::vector<double> find(std::string_view key, std::chrono::hours most_age = kMostAge) const;
   /// Keeps these in place of what there was. Not on a host that has been busy: they would tell of others.
   void keep(std::string_view key, std::span<const double> figures) const;
   /// The same whatever the host does, measured then.

@@ -108,6 +108,28 @@ TEST_F(KnownFiguresTest, nothing_is_known_of_other_conditions_and_of_simulated_h
 }
 
 /// A busy host keeps nothing: then there is nothing to see here.
+TEST_F(KnownFiguresTest, of_a_network_are_those_of_the_same_hosts_at_the_same_addresses) {
+  Membership hosts;
+  hosts.peers.resize(2);
+  for (Rank rank = 0; rank < 2; ++rank) {
+    hosts.peers[rank].host_id.fill(static_cast<std::byte>(rank));
+    hosts.peers[rank].data_address = Address::parse_numeric(fmt::format("10.0.0.{}:1234", rank + 1));
+  }
+  const auto network = [&] { return KnownFigures(*platform_, "here", &hosts).network(); };
+  const KnownFigures::OfNetwork figures = {{1, 2, 3, 4, 1}};
+  KnownFigures(*platform_, "here", &hosts).keep(figures);
+  if (!has_kept("network")) GTEST_SKIP() << "this host is busy";
+  EXPECT_EQ(network(), figures);
+  hosts.peers[1].data_address = Address::parse_numeric("10.0.0.2:4321");
+  EXPECT_EQ(network(), figures) << "ports differ from job to job";
+  hosts.peers[1].data_address = Address::parse_numeric("10.0.1.2:1234");
+  EXPECT_EQ(network(), std::nullopt) << "another interface";
+  hosts.peers[1].data_address = Address::parse_numeric("10.0.0.2:1234");
+  hosts.peers[1].host_id.fill(std::byte{7});
+  EXPECT_EQ(network(), std::nullopt) << "another host";
+}
+
+/// A busy host keeps nothing: then there is nothing to see here.
 TEST_F(KnownFiguresTest, what_a_job_has_measured_the_next_one_knows) {
   CommunicatorOptions shm;
   shm.transport = "shm";

@@ -22,13 +22,14 @@ world::Settings hosts_of_two() {
   return settings;
 }
 
-std::vector<NetworkSpeed> measured_in(const world::Settings& settings) {
+std::vector<NetworkSpeed> measured_in(const world::Settings& settings,
+                                      const CommunicatorOptions& options = {}) {
   std::vector<NetworkSpeed> measured(settings.host_of.size());
   const auto learn = [&](Communicator& comm) -> Task<> {
     measured[comm.rank()] = comm.reach().model.network();
     co_await comm.barrier();
   };
-  for (const test::Outcome& outcome : test::outcomes_of_ranks_in_world(settings, learn))
+  for (const test::Outcome& outcome : test::outcomes_of_ranks_in_world(settings, learn, options))
     EXPECT_FALSE(outcome.error.has_value()) << outcome.error->message();
   return measured;
 }
@@ -60,6 +61,20 @@ TEST(NetworkCalibration, gives_all_ranks_the_same_model) {
     EXPECT_EQ(one.byte_us, measured.front().byte_us);
     EXPECT_EQ(one.ports, 3);
   }
+}
+
+/// There each connection has a rate of its own.
+TEST(NetworkCalibration, takes_several_connections_where_they_carry_more) {
+  world::Settings settings = hosts_of_two();
+  settings.bytes_per_ns = 0.2;
+  settings.buffer_bytes = std::size_t{1} << 20;
+  constexpr double kOneUs = 0.005;
+  CommunicatorOptions options;
+  for (const NetworkSpeed& of_one : measured_in(settings, options))
+    EXPECT_NEAR(of_one.byte_us, kOneUs, 0.001);
+  options.tcp_connections = kMeasuredConnections;
+  for (const NetworkSpeed& of_several : measured_in(settings, options))
+    EXPECT_NEAR(of_several.byte_us, kOneUs / kConnectionsToMeasure, 0.0005);
 }
 
 /// What takes long is measured once: ranks on two continents join in seconds.

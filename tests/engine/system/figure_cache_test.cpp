@@ -72,6 +72,7 @@ TEST_F(FigureCacheTest, is_for_its_user_alone) {
 TEST_F(FigureCacheTest, forgets_what_is_old_and_does_not_believe_the_future) {
   cache().keep_from(now() - FigureCache::kMostAge - 1h, "old", std::array{1.0});
   cache().keep_from(now() - FigureCache::kMostAge + 1h, "young", std::array{2.0});
+  EXPECT_THAT(cache().find("young", 24h), IsEmpty()) << "too old for who asks";
   cache().keep_from(now() + 1h, "next", std::array{3.0});
   EXPECT_THAT(cache().find("old"), IsEmpty());
   EXPECT_THAT(cache().find("young"), ElementsAre(2.0));
