@@ -96,6 +96,11 @@ std::string describe_rival(const Job& job) {
                      kWords[static_cast<std::size_t>(job.rival->kind)], fmt::join(begins, ", "));
 }
 
+std::string describe_connections(unsigned connections) {
+  if (connections == kMeasuredConnections) return ", connections as measured";
+  return connections > 1 ? fmt::format(", {} connections", connections) : "";
+}
+
 std::string describe_world(const world::Settings& world) {
   return fmt::format(
       "  latency {}, buffers of {} bytes; {} % tiny reads, {} % late, {} % pauses of up to {}\n",
@@ -110,9 +115,9 @@ std::string describe(const Job& job) {
                                  describe_faults(job));
   text += describe_world(job.world);
   for (const CommunicatorPlan& plan : job.communicators) {
-    text +=
-        fmt::format("  '{}' at {}{}, {} to join, {} a call: ", plan.name, plan.address,
-                    plan.is_isolated ? ", isolated" : "", text_of(plan.join_timeout), text_of(plan.timeout));
+    text += fmt::format("  '{}' at {}{}{}, {} to join, {} a call: ", plan.name, plan.address,
+                        plan.is_isolated ? ", isolated" : "", describe_connections(plan.connections),
+                        text_of(plan.join_timeout), text_of(plan.timeout));
     text +=
         joined(plan.calls, [](const CallPlan& call) { return call.waits_for_last ? "; " : " + "; }) + "\n";
     text += describe_beside(plan);

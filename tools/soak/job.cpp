@@ -26,6 +26,8 @@ constexpr std::size_t kMostCalls = 8;
 constexpr std::size_t kMostBytes = std::size_t{300} << 10;
 /// Of jobs: there ranks spin where others give way, which takes several times as long.
 constexpr unsigned kPercentWithCores = 15;
+/// Of communicators; their buffers hold messages that are spread.
+constexpr unsigned kPercentWithConnections = 25;
 
 CommunicatorPlan draw_communicator(Random& random, const Job& job, std::size_t index) {
   CommunicatorPlan plan;
@@ -131,6 +133,15 @@ void draw_communicators(Random& random, Job& job) {
   allow_for_latency(job);
 }
 
+void draw_connections(Random& random, Job& job) {
+  for (CommunicatorPlan& plan : job.communicators) {
+    if (!random.chance(kPercentWithConnections)) continue;
+    constexpr unsigned kConnections[] = {2, 3, 4, kMeasuredConnections};
+    plan.connections = random.pick(kConnections);
+    plan.buffer_bytes = std::size_t{256} << 10;
+  }
+}
+
 }  // namespace
 
 CallPlan draw_call(Random& random, Rank ranks) {
@@ -192,6 +203,9 @@ Job draw_job(std::uint64_t seed) {
   }
   constexpr std::uint64_t kCores = 0x636f72650003;  // none for seeds that are kept
   job.world.has_core_each = Random(seed ^ kCores).chance(kPercentWithCores);
+  constexpr std::uint64_t kConnections = 0x7374726970650001;  // none for seeds that are kept
+  Random of_connections(seed ^ kConnections);
+  draw_connections(of_connections, job);
   constexpr std::uint64_t kBeside = 0x626573696465;
   Random of_what_is_beside(seed ^ kBeside);
   draw_what_is_beside(of_what_is_beside, job);

@@ -59,6 +59,7 @@ struct CommunicatorPlan {
   bool is_isolated = false;
   std::size_t buffer_bytes = 0;
   std::size_t pull_from_bytes = 0;
+  unsigned connections = 1;  ///< of each lane over TCP, or kMeasuredConnections
   Duration join_timeout{};
   Duration timeout{};
   std::vector<CallPlan> calls;

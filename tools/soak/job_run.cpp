@@ -100,6 +100,7 @@ CommunicatorOptions JobRun::options_for(Process process, const CommunicatorPlan&
   options.buffer_bytes = plan.buffer_bytes;
   options.heap_bytes = kHeapBytes;
   options.pull_from_bytes = plan.pull_from_bytes;
+  options.tcp_connections = plan.connections;
   options.uses_huge_pages = false;
   const auto timeout = static_cast<double>(plan.timeout.count()) * job_.planted.deadline_factor;
   options.timeout = Duration(static_cast<Duration::rep>(timeout));

@@ -35,12 +35,14 @@ ProcessJob draw_process_job(std::uint64_t seed, const ProcessJobOptions& options
   job.percent_allocated = random.pick(kPercent);
   job.stoppers = random.chance(25) ? 2 : 1;
   job.is_first_without = random.chance(25);
+  job.connections = random.chance(25) ? static_cast<unsigned>(random.between(2, 4)) : 1;
   return job;
 }
 
 std::string describe(const ProcessJob& job) {
-  return fmt::format("{} ranks over {}{}{}, {} % of their buffers mapped; {} stopped at once, up to {:g} s",
+  return fmt::format("{} ranks over {}{}{}{}, {} % of their buffers mapped; {} stopped at once, up to {:g} s",
                      job.ranks, job.transport == kTwoHosts ? "shm+tcp of two hosts" : job.transport,
+                     job.connections > 1 ? fmt::format(" by {} connections", job.connections) : "",
                      job.is_by_epoll ? " and epoll" : "", describe_copies(job), job.percent_allocated,
                      job.stoppers, seconds_of(job.longest_stop));
 }

@@ -34,6 +34,7 @@ struct ProcessJob {
   bool copies_by_kernel = true;    ///< COHORT_CMA
   bool is_first_without = false;   ///< rank 0 lets the kernel copy nothing, and the others need not know
   unsigned percent_allocated = 0;  ///< of a rank's buffers that peers map
+  unsigned connections = 1;        ///< COHORT_TCP_CONNECTIONS
   unsigned stoppers = 1;           ///< how many ranks may be stopped at once
   Duration takes{};
   Duration longest_stop{};

@@ -25,6 +25,8 @@ Environment environment_of(const ProcessJob& job) {
   Environment environment;
   // Ranks of two hosts find shared memory and TCP by themselves.
   if (job.transport != kTwoHosts) environment.emplace_back("COHORT_TRANSPORT", job.transport);
+  if (job.connections > 1)
+    environment.emplace_back("COHORT_TCP_CONNECTIONS", fmt::format("{}", job.connections));
   if (job.is_by_epoll) environment.emplace_back("COHORT_IO", "epoll");
   if (!job.copies_by_kernel) environment.emplace_back("COHORT_CMA", "0");
   return environment;
