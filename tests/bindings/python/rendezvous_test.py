@@ -20,9 +20,12 @@ class Store(dict):
         self.pop(key, None)
 
 
-def meet(store, ranks, size, place="here", timeout_s=20.0, leaves=True):
-    """What each of the ranks is given, or raises."""
+def meet(store, ranks, size, place="here", timeout_s=20.0, leaves=True, are_there=False):
+    """What each of the ranks is given, or raises. `are_there`: they have come before the time of any of them runs."""
     results, met = {}, []
+    if are_there:
+        for rank in ranks:
+            Rendezvous(store, "group", rank, size, 0)._arrive()
 
     def one(rank):
         part = Rendezvous(store, "group", rank, size, timeout_s)
@@ -77,7 +80,7 @@ class RendezvousTest(unittest.TestCase):
 
     def test_who_has_not_come_is_named_on_all(self):
         for came, missing in (([0, 1], 2), ([1, 2], 0), ([0], 1)):
-            for rank, failure in meet(Store(), came, 3, timeout_s=1.0).items():
+            for rank, failure in meet(Store(), came, 3, timeout_s=1.0, are_there=True).items():
                 self.assertIsInstance(failure, cohort.MissingRanks, (came, rank))
                 self.assertEqual(failure.rank, missing, (came, rank))
 
@@ -92,6 +95,7 @@ class RendezvousTest(unittest.TestCase):
         results = {}
         other = threading.Thread(target=lambda: results.update(meet(store, [1], 3, timeout_s=2.0)))
         other.start()
+        wait_for(lambda: "group/rank/1" in store)
         results.update(meet(store, [0], 2, timeout_s=2.0))
         other.join()
         self.assertIsInstance(results[0], cohort.WorldSize)

@@ -447,12 +447,15 @@ def part_what_is_wrong_is_told():
 
 
 def part_a_call_keeps_the_memory_of_a_tensor_that_is_given_other():
+    store = dist.distributed_c10d._get_default_store()
     tensor = torch.full((100_000,), float(RANK))
     if RANK:
-        time.sleep(0.3)
+        store.wait(["memory was given away"])  # while rank 0's call is under way
     work = dist.all_reduce(tensor, async_op=True)
     tensor.data = torch.zeros(1)
     after = [torch.full((100_000,), 7.0) for _ in range(4)]  # where the memory would be used again
+    if RANK == 0:
+        store.set("memory was given away", "")
     work.wait()
     assert all((one == 7).all() for one in after)
 

@@ -2,7 +2,6 @@
 """What a backend of torch 2 has beside the collectives, and what they take, on every rank; started by backend_test.py."""
 
 import threading
-import time
 from datetime import timedelta
 
 import torch
@@ -216,9 +215,11 @@ def part_abort_ends_what_waits():
     group = dist.new_group(timeout=timedelta(seconds=50))
     errors = []
 
+    received = dist.irecv(torch.ones(1), (RANK + 1) % SIZE, group=group)
+
     def wait():
         try:
-            dist.recv(torch.ones(1), (RANK + 1) % SIZE, group=group)
+            received.wait()
         except RuntimeError as error:
             errors.append(error)
 
@@ -226,7 +227,6 @@ def part_abort_ends_what_waits():
     waiting.start()
     dist.barrier()
     if RANK == 0:
-        time.sleep(0.1)
         group.abort()
     waiting.join(40)
     assert errors and "rank 0 has aborted" in str(errors[0]), errors
