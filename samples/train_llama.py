@@ -138,8 +138,8 @@ def run_split(model, tokens):
     x = model.embedding(tokens.chunk(size)[rank])
     for block in model.blocks:
         whole = gather_time(block.before_attention(x))
-        heads = attend(whole[None], *(share(part.weight) for part in (block.query, block.key, block.value)),
-                       block.heads // size)[0]
+        query, key, value = (share(part.weight) for part in (block.query, block.key, block.value))
+        heads = attend(whole[None], query, key, value, block.heads // size)[0]
         x = x + scatter_sum(F.linear(heads, share(block.output.weight, 1)))
         whole = gather_time(block.before_mlp(x))
         hidden = swiglu(whole, share(block.gate.weight), share(block.up.weight))

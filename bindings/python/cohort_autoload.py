@@ -9,21 +9,22 @@ Nothing happens unless COHORT_TORCH asks for it, so that a program need not be c
 """
 
 import os
+from typing import Any
 
 
-def _create(*arguments):
+def _create(*arguments: Any) -> Any:
     """The backend itself is loaded with the first group."""
     import cohort.torch
 
     return cohort.torch._create(*arguments)
 
 
-def _register(c10d):
+def _register(c10d: Any) -> None:
     if "cohort" not in c10d.Backend.backend_list:
         c10d.Backend.register_backend("cohort", _create, extended_api=True, devices=["cpu"])
 
 
-def _translate(c10d, name, wanted):
+def _translate(c10d: Any, name: Any, wanted: str) -> Any:
     """The name of a group's backend, as it is to be."""
     text = str(name)
     if wanted == "gloo":
@@ -31,7 +32,7 @@ def _translate(c10d, name, wanted):
     return name if text == str(name) else c10d.Backend(text)
 
 
-def _take_over(wanted):
+def _take_over(wanted: str) -> None:
     from torch.distributed import distributed_c10d as c10d
 
     if wanted not in ("default", "gloo"):
@@ -42,7 +43,7 @@ def _take_over(wanted):
     c10d.Backend.default_device_backend_map["cpu"] = "cohort"
     make = c10d._new_process_group_helper
 
-    def make_group(group_size, group_rank, ranks, backend, *more, **options):
+    def make_group(group_size: int, group_rank: int, ranks: Any, backend: Any, *more: Any, **options: Any) -> Any:
         import torch
 
         is_default = backend == c10d.Backend.UNDEFINED and torch._C._get_accelerator().type == "cpu"
@@ -59,7 +60,7 @@ def _take_over(wanted):
     c10d._new_process_group_helper = make_group
 
 
-def autoload():
+def autoload() -> None:
     """Never fails: torch could not be imported then."""
     wanted = os.environ.get("COHORT_TORCH", "")
     if not wanted:

@@ -49,7 +49,7 @@ def _check_release() -> None:
 
 
 _check_release()
-from . import _torch  # noqa: E402
+from . import _torch as _torch  # noqa: E402
 
 
 def _is_there(store: Any, key: str, seconds: float) -> bool:

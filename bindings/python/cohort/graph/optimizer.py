@@ -100,7 +100,7 @@ class GEDistributedOptimizer(torch.optim.Optimizer):
         super().add_param_group(param_group)
 
     def _slots_of(self, model: torch.nn.Module) -> List[Slot]:
-        slots = []
+        slots: List[Slot] = []
         for name, parameter in model.named_parameters():  # a shared one once
             if not parameter.requires_grad:
                 continue
