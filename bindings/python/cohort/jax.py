@@ -7,6 +7,7 @@ jax.distributed.initialize() needs no arguments. docs/use/jax.md has what JAX al
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import pathlib
 import re
@@ -47,6 +48,8 @@ def _use_before_jax() -> None:
     os.environ.setdefault("COHORT_MPI_ERRORS", "return")
 
 
+if importlib.util.find_spec("jax") is None:
+    raise ImportError("cohort.jax needs JAX, 0.10 or later: pip install jax")
 _was_there = "jax" in sys.modules
 _use_before_jax()
 

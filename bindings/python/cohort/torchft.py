@@ -12,9 +12,8 @@ import secrets
 from datetime import timedelta
 from typing import Any, Optional
 
-import torch
-
 try:
+    import torch
     from torchft.process_group import ProcessGroupWrapper
 except ImportError as error:
     raise ImportError(f"cohort.torchft needs torchft: pip install torchft-nightly ({error})") from error
