@@ -3,7 +3,7 @@
 
 #include <cohort/engine/error.h>
 #include <cohort/engine/io/interfaces.h>
-#include <cohort/engine/io/ports.h>
+#include <cohort/engine/io/reserved_ports.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/net/auth/crypto.h>
 #include <cohort/net/join/join_options.h>
@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <mutex>
 
 namespace cohort {
@@ -37,11 +36,11 @@ std::array<std::byte, kSumBytes> sum_of(std::span<const std::byte> bytes) {
 
 RootInfo root_info() {
   static std::mutex mutex;
-  static std::deque<ReservedPort> reserved;
+  static ReservedPorts reserved(kRootPortKept);
   const Address host = choose_own_address(interfaces_from_environment());
   const std::lock_guard guard(mutex);
-  const ReservedPort& port = reserved.emplace_back(host, ports_from_environment());
-  return encode_root_info(port.address().to_string(), Secret::random());
+  const Address& at = reserved.add(host, ports_from_environment(), MonotonicClock().now());
+  return encode_root_info(at.to_string(), Secret::random());
 }
 
 RootInfo encode_root_info(const std::string& address, const Secret& secret) {

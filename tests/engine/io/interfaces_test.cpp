@@ -2,12 +2,16 @@
 #include <cohort/engine/io/interfaces.h>
 
 #include <cohort/engine/io/ports.h>
+#include <cohort/engine/io/reserved_ports.h>
 #include <cohort/engine/io/route.h>
+#include <cohort/engine/system/descriptor_limit.h>
 #include <cohort/tests/support/outcome.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -107,6 +111,22 @@ TEST(ReservedPort, is_of_the_range_and_of_nobody_else_until_all_are_taken) {
   const PortRange range{port, port};
   const ReservedPort first(beside, range);
   EXPECT_EQ(first.address().port(), port);
+}
+
+TEST(ReservedPorts, are_given_back_when_their_time_is_over) {
+  constexpr Duration kKept = std::chrono::minutes(10);
+  const Address host = Address::parse_numeric("127.0.0.1:0");
+  const TimePoint begin{};
+  const std::size_t open = descriptor_limit::count_open();
+  ReservedPorts ports(kKept);
+  const std::uint16_t first = ports.add(host, std::nullopt, begin).port();
+  EXPECT_NE(ports.add(host, std::nullopt, begin + kKept - Duration(1)).port(), first);
+  EXPECT_EQ(descriptor_limit::count_open(), open + 2);
+  for (int hour = 1; hour < 30; ++hour) {
+    (void)ports.add(host, std::nullopt, begin + std::chrono::hours(hour));
+    EXPECT_EQ(descriptor_limit::count_open(), open + 1) << hour;
+  }
+  EXPECT_EQ(ports.size(), 1U);
 }
 
 TEST(ListenWithin, tries_each_port_once_and_tells_when_none_is_free) {
