@@ -81,9 +81,12 @@ TEST(Threads, have_communicators_of_devices_that_one_of_them_makes) {
 
 /// It outlives the communicator that it came from.
 TEST(Threads, have_memory_of_their_device_that_collectives_use) {
-  run_ranks(2, [](HcclComm comm, aclrtStream stream) {
-    constexpr size_t kCount = size_t{1} << 20;
-    void* memory = nullptr;
+  constexpr size_t kCount = size_t{1} << 20;
+  void* memories[2] = {};
+  run_ranks(2, [&memories](HcclComm comm, aclrtStream stream) {
+    uint32_t rank = 0;
+    ASSERT_EQ(HcclGetRankId(comm, &rank), HCCL_SUCCESS);
+    void*& memory = memories[rank];
     ASSERT_EQ(aclrtMalloc(&memory, kCount * sizeof(float), ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0U);
     const std::vector<float> ones(kCount, 1.0F);
@@ -96,13 +99,12 @@ TEST(Threads, have_memory_of_their_device_that_collectives_use) {
               ACL_SUCCESS);
     EXPECT_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS) << recent_text();
     EXPECT_EQ(got, std::vector<float>(kCount, 2.0F));
-    std::thread([memory] {
-      std::this_thread::sleep_for(100ms);
-      EXPECT_EQ(static_cast<float*>(memory)[kCount - 1], 2.0F);
-      EXPECT_EQ(aclrtFree(memory), ACL_SUCCESS);
-    }).detach();
   });
-  std::this_thread::sleep_for(300ms);
+  for (void* const memory : memories) {
+    ASSERT_NE(memory, nullptr);
+    EXPECT_EQ(static_cast<float*>(memory)[kCount - 1], 2.0F);
+    EXPECT_EQ(aclrtFree(memory), ACL_SUCCESS);
+  }
 }
 
 /// One rank gives its calls to streams in turns, the other one all to one; some wait for others.
