@@ -50,6 +50,13 @@ Sizes& zeros(Prepared& prepared) {
   return sizes;
 }
 
+/// Whether this rank is the root, whose buffer alone may be MPI_IN_PLACE.
+bool is_root_with(const void* buffer, const Prepared& prepared, Rank root) {
+  const bool is_root = root == prepared.rank();
+  if (is_in_place(buffer) && !is_root) fail(abi::kErrBuffer, "MPI_IN_PLACE is for the root alone");
+  return is_root;
+}
+
 /// The same block of an output as an input: it lies there already.
 std::span<const std::byte> block_of(std::span<std::byte> all, Rank rank, Rank ranks) {
   const std::size_t block = all.size() / ranks;
@@ -106,8 +113,7 @@ Prepared reduce(const void* send, void* recv, Number count, MPI_Datatype datatyp
                 MPI_Comm comm) {
   const Prepared asked(comm);
   const Rank to = asked.root(root);
-  const bool is_root = to == asked.rank();
-  if (is_in_place(send) && !is_root) fail(abi::kErrBuffer, "MPI_IN_PLACE is for the root alone");
+  const bool is_root = is_root_with(send, asked, to);
   return combine(operator_of<Reduce>, send, recv, count, datatype, op, comm, to, is_root);
 }
 
@@ -213,9 +219,8 @@ Prepared gather(const void* send, Number send_count, MPI_Datatype send_type, voi
                 MPI_Datatype recv_type, int root, MPI_Comm comm) {
   Prepared prepared(comm);
   const Rank to = prepared.root(root);
-  const bool is_root = to == prepared.rank();
+  const bool is_root = is_root_with(send, prepared, to);
   const Number all = recv_count * prepared.comm()->size();
-  if (is_in_place(send) && !is_root) fail(abi::kErrBuffer, "MPI_IN_PLACE is for the root alone");
   std::span<std::byte> out;
   std::span<const std::byte> in;
   if (is_root && is_in_place(send)) {
@@ -233,8 +238,7 @@ Prepared scatter(const void* send, Number send_count, MPI_Datatype send_type, vo
                  MPI_Datatype recv_type, int root, MPI_Comm comm) {
   Prepared prepared(comm);
   const Rank from = prepared.root(root);
-  const bool is_root = from == prepared.rank();
-  if (is_in_place(recv) && !is_root) fail(abi::kErrBuffer, "MPI_IN_PLACE is for the root alone");
+  const bool is_root = is_root_with(recv, prepared, from);
   std::span<const std::byte> in;
   if (is_root) in = prepared.input(send, send_count * prepared.comm()->size(), send_type);
   std::span<std::byte> out;
@@ -289,8 +293,7 @@ Prepared gatherv(const void* send, Number send_count, MPI_Datatype send_type, vo
                  Numbers places, MPI_Datatype recv_type, int root, MPI_Comm comm) {
   Prepared prepared(comm);
   const Rank to = prepared.root(root);
-  const bool is_root = to == prepared.rank();
-  if (is_in_place(send) && !is_root) fail(abi::kErrBuffer, "MPI_IN_PLACE is for the root alone");
+  const bool is_root = is_root_with(send, prepared, to);
   Sizes& gives = zeros(prepared);
   Sizes& gets = prepared.numbers();
   const Prepared::Blocks blocks{recv, counts, places, &recv_type};
@@ -315,8 +318,7 @@ Prepared scatterv(const void* send, Numbers counts, Numbers places, MPI_Datatype
                   Number recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm) {
   Prepared prepared(comm);
   const Rank from = prepared.root(root);
-  const bool is_root = from == prepared.rank();
-  if (is_in_place(recv) && !is_root) fail(abi::kErrBuffer, "MPI_IN_PLACE is for the root alone");
+  const bool is_root = is_root_with(recv, prepared, from);
   Sizes& gives = prepared.numbers();
   Sizes& gets = zeros(prepared);
   std::span<const std::byte> in;
