@@ -3,6 +3,7 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/io/choose_driver.h>
+#include <cohort/engine/loop/yield_budget.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/processor.h>
 #include <cohort/engine/tuning.h>
@@ -144,9 +145,10 @@ void Engine::idle() noexcept {
     last_wait_ = Duration::zero();
   }
   // With more ranks than cores, the rank that would answer may be waiting for this very core.
-  if (is_oversubscribed())
+  if (is_oversubscribed()) {
+    if (calls_ != 0 && !spin_budget_.is_fixed() && !YieldBudget::of_this_thread().pays()) return sleep();
     platform_->yield_core();
-  else if (calls_ == 0)  // a peer is not what is waited for
+  } else if (calls_ == 0)  // a peer is not what is waited for
     processor::relax();
   else if (!may_spin_on())
     return sleep();
@@ -180,6 +182,7 @@ bool Engine::may_spin_for_other_hosts() noexcept {
 
 void Engine::sleep() noexcept {
   if (arm()) {
+    if (calls_ != 0 && is_oversubscribed()) YieldBudget::of_this_thread().note_sleep();
     driver_->sleep(now(), timers_.earliest());
     idle_turns_ = 0;
     if (!core_peers_.empty()) static_cast<void>(core_peers_.meet_on(platform_->core()));

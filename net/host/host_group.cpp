@@ -3,6 +3,7 @@
 
 #include <cohort/engine/assert.h>
 #include <cohort/engine/error.h>
+#include <cohort/engine/loop/yield_budget.h>
 #include <cohort/engine/system/memory_map.h>
 #include <cohort/engine/system/processor.h>
 #include <cohort/engine/tuning.h>
@@ -184,9 +185,14 @@ bool HostGroup::spin_until(const Counter& counter, std::uint32_t target) const n
   const auto is_there = [&] { return has_reached(counter.load(std::memory_order_acquire), target); };
   if (!may_spin_) return is_there();
   if (engine_.is_oversubscribed()) {
+    YieldBudget& budget = YieldBudget::of_this_thread();
+    if (!budget.pays() && !engine_.spin_budget().is_fixed()) return is_there();
     for (unsigned yields = 0; yields < tuning::waiting::kYieldsOnSharedCores; ++yields) {
-      for (unsigned look = 0; look < tuning::waiting::kLooksOnSharedCores; ++look)
-        if (is_there()) return true;
+      for (unsigned look = 0; look < tuning::waiting::kLooksOnSharedCores; ++look) {
+        if (!is_there()) continue;
+        if (yields != 0) budget.note_answer();
+        return true;
+      }
       engine_.platform().yield_core();
       if (yields % tuning::waiting::kYieldsInARow == tuning::waiting::kYieldsInARow - 1 &&
           engine_.is_turn_over())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/engine/engine.h>
 
+#include <cohort/engine/loop/yield_budget.h>
 #include <cohort/tests/support/learning_engine.h>
 
 #include <gtest/gtest.h>
@@ -26,7 +27,11 @@ Duration awake_during(LearningEngine& engine, Duration wait) {
 
 class Spinning : public ::testing::Test {
  protected:
-  Spinning() { ::unsetenv("COHORT_SPIN_US"); }
+  Spinning() {
+    ::unsetenv("COHORT_SPIN_US");
+    YieldBudget::of_this_thread() = {};
+    YieldBudget::expect_ranks_apart(false);
+  }
   LearningEngine engine_;
 };
 
@@ -95,6 +100,36 @@ TEST_F(Spinning, lasts_as_long_as_it_was_set_to) {
   const Duration awake = awake_during(engine, 1s);
   EXPECT_GE(awake, 80us);
   EXPECT_LE(awake, 80us + kSlack);
+}
+
+TEST_F(Spinning, on_shared_cores_yields_to_ranks_apart_until_that_has_not_paid_for_a_few_waits) {
+  engine_.set_oversubscribed(true);
+  YieldBudget::expect_ranks_apart();
+  const CallUnderWay call(engine_);
+  for (unsigned i = 0; i < YieldBudget::kMostFailures; ++i)
+    EXPECT_GE(awake_during(engine_, 1s), SpinBudget::kLeast);
+  const std::size_t yielded = engine_.host().yielded;
+  EXPECT_GT(yielded, 0U);
+  for (unsigned i = 0; i < YieldBudget::kFirstRest; ++i) EXPECT_LE(awake_during(engine_, 1s), 20us);
+  EXPECT_EQ(engine_.host().yielded, yielded);
+  EXPECT_GE(awake_during(engine_, 1s), SpinBudget::kLeast) << "ranks may wait for less by now";
+  EXPECT_GT(engine_.host().yielded, yielded);
+  EXPECT_FALSE(YieldBudget::of_this_thread().pays());
+}
+
+TEST_F(Spinning, on_shared_cores_yields_for_as_long_as_was_set) {
+  YieldBudget::expect_ranks_apart();
+  LearningEngine engine(100us);
+  engine.set_oversubscribed(true);
+  const CallUnderWay call(engine);
+  for (int i = 0; i < 20; ++i) EXPECT_GE(awake_during(engine, 1s), 100us);
+}
+
+TEST_F(Spinning, without_a_call_learns_nothing_from_yields) {
+  YieldBudget::expect_ranks_apart();
+  engine_.set_oversubscribed(true);
+  for (int i = 0; i < 20; ++i) EXPECT_GE(awake_during(engine_, 1s), SpinBudget::kLeast);
+  EXPECT_TRUE(YieldBudget::of_this_thread().pays());
 }
 
 /// A peer that runs, or would like to, where the test says.
