@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Buffers of models that the distributed optimizer of cohort.graph trains are DistributedDataParallel's, bit for bit, on every rank;
-started by graph_test.py."""
+started by graph_steps_test.py."""
 
 import contextlib
 

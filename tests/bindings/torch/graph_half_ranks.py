@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients of 16 bits are divided before they are added up: DistributedDataParallel's numbers, near the largest that there are, on
-every rank; started by graph_test.py."""
+every rank; started by graph_steps_test.py."""
 
 import torch
 import torch.distributed as dist

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """With lazy_step parameters are updated where they are used next, and whoever reads one sees DistributedDataParallel's numbers, bit
-for bit, on every rank; started by graph_test.py."""
+for bit, on every rank; started by graph_steps_test.py."""
 
 import contextlib
 import copy

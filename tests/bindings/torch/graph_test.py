@@ -36,8 +36,7 @@ def parts_of(*modules):
 
 
 PARTS = parts_of(graph_ranks, graph_option_ranks)
-PARITY = parts_of(graph_buffer_ranks, graph_half_ranks)
-LAZY = parts_of(graph_lazy_ranks)
+HALF = parts_of(graph_half_ranks)
 MODULES = (graph_ranks, graph_option_ranks, graph_compile_ranks, graph_buffer_ranks, graph_half_ranks, graph_lazy_ranks)
 COMPILED = parts_of(graph_compile_ranks)
 
@@ -76,38 +75,6 @@ def die_amid_backward(rank, size, store, folder):
     except RuntimeError as failure:
         with open(os.path.join(folder, f"rank-{rank}"), "w", encoding="utf-8") as file:
             file.write(str(failure))
-    os._exit(0)
-
-
-def die_before_forward(rank, size, store, folder):
-    """The last rank ends where the others have nothing to wait for yet: they are told in forward, and whenever they ask again."""
-    join(rank, size, store)
-    model = graph_training.network()
-    optimizer = GEDistributedOptimizer(model=model, optimizer=graph_training.sgd(model), replanning=graph_training.SOON,
-                                       max_group_size=1, lazy_step=True)
-    graph_training.train(model, optimizer, 8)
-    batch = graph_training.batch(8)
-    optimizer.complete()
-    loss = model(batch).pow(2).mean()
-    stepped = [pathlib.Path(folder, f"stepped-{other}") for other in range(size - 1)]
-    if rank == size - 1:
-        until = time.monotonic() + 60
-        while not all(one.exists() for one in stepped) and time.monotonic() < until:
-            time.sleep(0.01)
-        os._exit(0)
-    loss.backward()
-    optimizer.step()
-    optimizer.zero_grad()
-    stepped[rank].touch()
-    failures = []
-    for ask in (lambda: model(batch), model.state_dict):
-        try:
-            ask()
-        except RuntimeError as failure:
-            failures.append(str(failure))
-    if len(failures) == 2:
-        with open(os.path.join(folder, f"rank-{rank}"), "w", encoding="utf-8") as file:
-            file.write("\n".join(failures))
     os._exit(0)
 
 
@@ -159,7 +126,7 @@ def on_two_hosts(rank, size, store):
     """Ranks 0 and 1 share a host, and 2 and 3."""
     os.environ["COHORT_HOST_ID"] = f"host-{rank // 2}"
     names = ("part_every_strategy_gives_the_losses_of_ddp", "part_sums_of_16_bits_do_not_overflow")
-    parts = {name: {**PARTS, **PARITY}[name] for name in names}
+    parts = {name: {**PARTS, **HALF}[name] for name in names}
     compiled = "part_hosts_may_be_reduced_first"
     run(rank, size, store, {**parts, compiled: COMPILED[compiled], "part_groups": graph_compile_ranks.groups_are_of_hosts_and_of_places})
 
@@ -183,12 +150,6 @@ class Graph(unittest.TestCase):
         names = ("part_every_strategy_gives_the_losses_of_ddp", "part_what_is_measured_is_shown")
         forked.check_ranks(self, 1, run, {name: PARTS[name] for name in names})
 
-    def test_buffers_and_numbers_of_16_bits_on_two_ranks(self):
-        forked.check_ranks(self, 2, run, PARITY)
-
-    def test_buffers_and_numbers_of_16_bits_on_four_ranks(self):
-        forked.check_ranks(self, 4, run, PARITY)
-
     def test_compiled_graphs(self):
         forked.check_ranks(self, 2, run, COMPILED)
 
@@ -201,19 +162,9 @@ class Graph(unittest.TestCase):
             forked.check_ranks(self, 2, wait_in_a_group_of_little_patience, folder)
             self.assertIn("deadline", pathlib.Path(folder, "rank-0").read_text(encoding="utf-8").lower())
 
-    def test_lazy_steps(self):
-        for size in (2, 4):
-            forked.check_ranks(self, size, run, LAZY)
-
     def test_a_rank_that_dies_amid_backward_is_named(self):
-        self.names_the_last_of_three(die_amid_backward)
-
-    def test_a_rank_that_dies_amid_a_lazy_step_is_named_in_forward(self):
-        self.names_the_last_of_three(die_before_forward)
-
-    def names_the_last_of_three(self, target):
         with tempfile.TemporaryDirectory() as folder:
-            forked.check_ranks(self, 3, target, folder)
+            forked.check_ranks(self, 3, die_amid_backward, folder)
             for rank in range(2):
                 text = pathlib.Path(folder, f"rank-{rank}").read_text(encoding="utf-8")
                 self.assertIn("rank 2", text)
