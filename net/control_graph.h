@@ -14,9 +14,8 @@ namespace cohort {
 
 /// Which control connections are made while joining. On the wire: the values stay.
 enum class ControlLinks : std::uint8_t {
-  all = 0,           ///< all at once: rank 0 tells each rank the whole table
-  neighbours_first,  ///< those of the graph, over which the table travels, then all others
-  neighbours_only,   ///< those of the graph
+  all = 0,         ///< all at once: rank 0 tells each rank the whole table
+  neighbours = 2,  ///< those of the graph, over which the table travels
 };
 
 /// Who is whose neighbour in the control plane: all ranks of a host, and between hosts the ranks that are

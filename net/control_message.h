@@ -27,7 +27,7 @@ struct ControlMessage {
     agree,      ///< all of `group` have accepted the sender; `signature.what` tells which of their groups
     gives_up,  ///< the sender gives up what it was at and closes its link to the receiver: a `revoke` follows
   };
-  static constexpr std::uint32_t kMagic = 0x31637463;  // "ctc1"
+  static constexpr std::uint32_t kMagic = 0x32637463;  // "ctc2"
   static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 
   std::uint32_t magic = kMagic;
@@ -41,7 +41,11 @@ struct ControlMessage {
   GroupNumber group = 0;
   std::uint64_t sequence = 0;
   Signature signature;
-  std::array<char, 472> text{};  ///< of status, query and answer: in which call the sender is
+  // Of what is passed on from neighbour to neighbour, see ControlRelay:
+  std::uint64_t number = 0;        ///< the origin's own, upwards; of a hello: whether it goes by all ways
+  std::uint32_t origin = kNobody;  ///< who says it; nobody: it is not passed on, and the sender's
+  std::uint32_t to = kNobody;      ///< nobody: all
+  std::array<char, 456> text{};    ///< of status, query and answer: in which call the sender is
 
   void set_text(std::string_view value) noexcept;
   /// Unprintable characters replaced; at most the field.
@@ -52,6 +56,7 @@ struct ControlMessage {
   [[nodiscard]] static ControlMessage revoke(const Error& cause, Rank teller) noexcept;
   /// The cause that a revoke carries.
   [[nodiscard]] Error cause() const;
+  [[nodiscard]] bool is_passed_on() const noexcept { return origin != kNobody; }
   /// Whether a peer that is not told this waits in vain from then on.
   [[nodiscard]] bool is_last_word() const noexcept { return type == Type::revoke || type == Type::goodbye; }
 };

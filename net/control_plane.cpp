@@ -45,6 +45,9 @@ std::span<const std::byte> bytes_of(const ControlMessage& message) {
 
 }  // namespace
 
+ControlPlane::ControlPlane(Engine& engine, Membership& membership, Handler& handler)
+    : engine_(engine), membership_(membership), handler_(handler), relay_(membership) {}
+
 Error ControlPlane::ended_while_joining(Rank peer, std::string_view how) const {
   return Error(ErrorKind::PeerDied, fmt::format("{} ended while the ranks were joining ({}); see what it "
                                                 "printed, then start all ranks again",
@@ -52,8 +55,15 @@ Error ControlPlane::ended_while_joining(Rank peer, std::string_view how) const {
       .with_culprit(peer);
 }
 
+void ControlPlane::HelloFailures::note_words(std::exception_ptr failure) noexcept {
+  const bool may = may_go_on;
+  note(std::move(failure));
+  may_go_on = may;
+}
+
 /// What a rank says goes before how its connection ended, which is what came of it.
 void ControlPlane::HelloFailures::note(std::exception_ptr failure) noexcept {
+  may_go_on = false;
   bool is_end = false;
   try {
     std::rethrow_exception(failure);
@@ -73,15 +83,22 @@ Task<> ControlPlane::exchange_hellos(const HelloFor& hello_for, const Taken& tak
   services_ = &services;
   services.spawn(report_shortages());
   if (membership_.ranks_of_host() < membership_.size) services.spawn(watch_hosts());
+  if (is_sparse()) services.spawn(bridge_gaps());
+  const auto is_met = [this](Rank peer) {
+    return peer != membership_.rank && membership_.is_neighbour(peer);
+  };
   for (Rank peer = 0; peer < membership_.size; ++peer)
-    if (peer != membership_.rank) services.spawn(tell(peer));
+    if (is_met(peer)) services.spawn(tell(peer));
   HelloFailures failures;
+  Hellos hellos{taken, failures};
+  hellos_ = &hellos;
   TaskScope hearing(around);
   for (Rank peer = 0; peer < membership_.size; ++peer)
-    if (peer != membership_.rank) hearing.spawn(hear_hello(peer, taken, failures));
+    if (is_met(peer)) hearing.spawn(hear_hello(peer, taken, failures));
   // Each begins behind itself, so that not all send to the same rank first.
   for (Rank distance = 1; distance < membership_.size; ++distance) {
     const Rank peer = (membership_.rank + distance) % membership_.size;
+    if (!is_met(peer)) continue;
     try {
       const Hello hello = hello_for(peer);
       co_await send_hello(peer, hello);
@@ -100,6 +117,12 @@ Task<> ControlPlane::exchange_hellos(const HelloFor& hello_for, const Taken& tak
   } catch (...) {
     failures.note(std::current_exception());
   }
+  try {
+    if (is_sparse() && failures.may_go_on) co_await exchange_passed_hellos(hello_for);
+  } catch (...) {
+    failures.note(std::current_exception());
+  }
+  hellos_ = nullptr;
   if (failures.mismatch) std::rethrow_exception(failures.mismatch);
   if (failures.first) std::rethrow_exception(failures.first);
 }
@@ -110,7 +133,12 @@ Task<> ControlPlane::hear_hello(Rank peer, const Taken& taken, HelloFailures& fa
     std::vector<Descriptor> received;
     co_await receive_hello(peer, message, received);
     peers_[peer].said_hello = true;
-    taken(peer, message, std::move(received));
+    try {
+      taken(peer, message, std::move(received));
+    } catch (...) {
+      if (!is_sparse()) throw;  // else it is heard all the same: others speak through it
+      failures.note_words(std::current_exception());
+    }
     peers_[peer].is_taken = true;
     listen_if_met(peer);
     if (peers_[peer].has_hung_up) co_await hear_last_words(peer, failures);
@@ -123,7 +151,7 @@ Task<> ControlPlane::hear_hello(Rank peer, const Taken& taken, HelloFailures& fa
 /// third one had told it, which it passed on.
 Task<> ControlPlane::hear_last_words(Rank peer, HelloFailures& failures) {
   try {
-    co_await hear(peer);
+    co_await hear(peer, membership_.control[peer]);
   } catch (const Error& error) {
     const bool is_end = error.kind() == ErrorKind::SystemError || error.kind() == ErrorKind::LinkFault;
     if (!is_end) failures.note(std::current_exception());
@@ -192,14 +220,20 @@ void ControlPlane::listen_if_met(Rank peer) {
     services_->spawn(watch_process(peer));
 }
 
-/// What this rank has not enough for is told, and no end of the peer: it is heard again as soon as there is.
 Task<> ControlPlane::listen(Rank peer) {
+  const bool has_ended = co_await hear_until_end(peer, membership_.control[peer]);
+  if (has_ended) end(peer);
+}
+
+/// What this rank has not enough for is told, and no end of the peer: it is heard again as soon as there is.
+/// False: this rank is leaving itself.
+Task<bool> ControlPlane::hear_until_end(Rank peer, Socket& socket) {
   for (bool has_ended = false; !has_ended;) {
     try {
-      co_await hear(peer);
+      co_await hear(peer, socket);
       has_ended = true;
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::Cancelled) co_return;  // this rank is leaving itself
+      if (error.kind() == ErrorKind::Cancelled) co_return false;
       has_ended = !is_own_fault(error.kind());
       if (!has_ended) services_->spawn(fail(error));
     } catch (const std::bad_alloc&) {
@@ -207,17 +241,20 @@ Task<> ControlPlane::listen(Rank peer) {
     }
     if (!has_ended) co_await engine_.sleep_for(kShortageInterval);
   }
-  end(peer);
+  co_return true;
 }
 
 /// Until its connection has ended, or says what makes no sense.
-Task<> ControlPlane::hear(Rank peer) {
+Task<> ControlPlane::hear(Rank peer, Socket& socket) {
   for (;;) {
     ControlMessage message;
     const auto into = std::as_writable_bytes(std::span(&message, 1));
-    const bool came = co_await membership_.control[peer].receive(into);
+    const bool came = co_await socket.receive(into);
     if (!came || message.magic != ControlMessage::kMagic) co_return;
-    take(peer, message);
+    if (message.is_passed_on())
+      take_passed(peer, message);
+    else
+      take(peer, message);
   }
 }
 
@@ -228,7 +265,8 @@ void ControlPlane::take(Rank peer, const ControlMessage& message) {
     if (group_handler_ != nullptr) group_handler_->on_group_message(peer, message);
     return;
   }
-  if (peers_[peer].departed) return;
+  const bool is_cause = message.is_passed_on() && message.type == ControlMessage::Type::revoke;
+  if (peers_[peer].departed && !is_cause) return;
   handler_.on_control(peer, message);
   if (message.type != ControlMessage::Type::goodbye) return;
   peers_[peer].said_goodbye = true;
@@ -269,23 +307,25 @@ void ControlPlane::depart(Rank peer) noexcept {
   Peer& state = peers_[peer];
   if (std::exchange(state.departed, true)) return;
   handler_.on_departure(peer, state.said_goodbye, state.goodbye_after);
+  if (is_sparse() && has_departed_.untaken_posts() == 0) has_departed_.post();
 }
 
 bool ControlPlane::is_reached(Rank peer) const noexcept {
-  return membership_.control[peer].is_open() && !peers_[peer].has_ended;
+  const bool may_call = is_sparse() && peer != membership_.rank && !membership_.is_neighbour(peer);
+  return (membership_.control[peer].is_open() || may_call) && !peers_[peer].has_ended;
 }
 
 Duration ControlPlane::silence(Rank peer) const noexcept {
-  return is_reached(peer) ? membership_.control[peer].silence() : Duration::zero();
+  return is_linked(peer) ? membership_.control[peer].silence() : Duration::zero();
 }
 
-bool ControlPlane::send(Rank peer, const ControlMessage& message) noexcept {
+bool ControlPlane::send_directly(Rank peer, const ControlMessage& message) noexcept {
   Peer& state = peers_[peer];
-  if (message.group == 0 && state.departed) return false;
+  if (message.group == 0 && state.departed && !message.is_passed_on()) return false;
   if (!state.is_greeted && !message.is_last_word()) return false;  // it waits for a hello
   if (!is_reached(peer)) return false;
   int result = -EAGAIN;
-  if (state.queue.is_empty()) {
+  if (state.queue.is_empty() && is_linked(peer)) {
     const std::span<const std::byte> bytes = bytes_of(message);
     result = membership_.control[peer].try_send_some(bytes, {});
     if (std::cmp_equal(result, bytes.size())) return true;
@@ -293,6 +333,7 @@ bool ControlPlane::send(Rank peer, const ControlMessage& message) noexcept {
   const bool is_error = result < 0 && result != -EAGAIN && result != -EINTR;
   if (!is_error && state.queue.push(message, static_cast<std::size_t>(std::max(result, 0)))) {
     if (state.has_queued.untaken_posts() == 0) state.has_queued.post();
+    reach(peer);
     return true;
   }
   const int why = is_error ? -result : state.queue.is_full() ? kQueueIsFull : ENOMEM;
@@ -330,7 +371,7 @@ Task<> ControlPlane::watch_hosts() {
   for (;;) {
     co_await engine_.sleep_for(membership_.host_timeout / kLooks);
     for (Rank peer = 0; peer < membership_.size; ++peer) {
-      if (peer == membership_.rank || membership_.shares_host(peer) || !is_reached(peer)) continue;
+      if (peer == membership_.rank || membership_.shares_host(peer) || !is_linked(peer)) continue;
       const bool is_unanswered = membership_.control[peer].is_unanswered(membership_.host_timeout);
       if (is_unanswered && peers_[peer].is_unanswered) membership_.control[peer].give_host_up();
       peers_[peer].is_unanswered = is_unanswered;
@@ -378,6 +419,7 @@ Task<> ControlPlane::fail(Error own_fault) {
 
 void ControlPlane::shutdown() noexcept {
   for (Socket& socket : membership_.control) socket.shutdown();
+  for (Peer& peer : peers_) peer.caller.shutdown();
 }
 
 bool ControlChannel::send(Rank peer, ControlMessage message) noexcept {
@@ -385,7 +427,20 @@ bool ControlChannel::send(Rank peer, ControlMessage message) noexcept {
   return plane_.send(ranks_[peer], message);
 }
 
+bool ControlChannel::send_directly(Rank peer, ControlMessage message) noexcept {
+  message.group = number_;
+  return plane_.send_directly(ranks_[peer], message);
+}
+
+void ControlChannel::tell_neighbours(ControlMessage message) noexcept {
+  if (is_passed_on())
+    plane_.tell_neighbours(message);
+  else
+    broadcast(message);
+}
+
 void ControlChannel::broadcast(ControlMessage message) noexcept {
+  if (is_passed_on()) return plane_.tell_all(message);
   for (Rank peer = 0; peer < ranks_.size(); ++peer)
     if (peer != own_) send(peer, message);
 }

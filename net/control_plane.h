@@ -5,6 +5,7 @@
 #include <cohort/engine/system/process_watch.h>
 #include <cohort/net/control_message.h>
 #include <cohort/net/control_queue.h>
+#include <cohort/net/control_relay.h>
 #include <cohort/net/membership.h>
 #include <cohort/notify/notify.h>
 
@@ -16,8 +17,13 @@
 
 namespace cohort {
 
-/// The authenticated connections between all ranks, apart from the data: who lives, who left, what went
-/// wrong.
+/// The authenticated connections between ranks, apart from the data: who lives, who left, what went wrong.
+///
+/// Where the ranks are many on many hosts, only neighbours are connected from the start
+/// (Membership::is_sparse()), and what the communicator that was joined says to others is passed on
+/// (ControlRelay). What is said in a group, or has to come although all neighbours compute, goes over a
+/// connection from the one to the other, which is made for it: the kernel of a rank that computes takes it,
+/// that of one that is dead refuses. Each end notices how such a connection ends, as that to a neighbour.
 ///
 /// What this rank itself has not enough for ends the connection to a peer no more than the peer does: it
 /// fails a task of the scope that it listens in. Nor does a peer that takes nothing for a while, since it
@@ -50,8 +56,7 @@ class ControlPlane : Immovable {
     ~GroupHandler() = default;
   };
 
-  ControlPlane(Engine& engine, Membership& membership, Handler& handler)
-      : engine_(engine), membership_(membership), handler_(handler) {}
+  ControlPlane(Engine& engine, Membership& membership, Handler& handler);
   /// Before exchange_hellos(); outlives the tasks.
   void set_group_handler(GroupHandler& handler) noexcept { group_handler_ = &handler; }
 
@@ -66,9 +71,10 @@ class ControlPlane : Immovable {
       std::function<void(Rank peer, const ControlMessage& message, std::vector<Descriptor> descriptors)>;
 
   /// Sends each peer hello_for(peer) and takes theirs with taken(), in the order in which
-  /// they come. Both are called for each peer and may throw: the first Mismatch, else the first failure, is
-  /// thrown when all hellos are through, so that a rank that refuses does not keep the others from seeing
-  /// why.
+  /// they come. Where not all are connected, it sends hello_for() of this rank itself to those that are no
+  /// neighbours, and takes theirs, which are passed on. Both are called for each peer and may throw: the
+  /// first Mismatch, else the first failure, is thrown when all hellos are through, so that a rank that
+  /// refuses does not keep the others from seeing why.
   ///
   /// Receives while it sends: the descriptors of all ranks that are on their way at a time count against the
   /// limit on open files of each, and become fewer by being received only.
@@ -88,6 +94,27 @@ class ControlPlane : Immovable {
   /// for it, that is its own failure, and a last word is said by the end of the connection. False: nobody
   /// will be told.
   bool send(Rank peer, const ControlMessage& message) noexcept;
+  /// The same over a connection to that peer, which is made if there is none.
+  bool send_directly(Rank peer, const ControlMessage& message) noexcept;
+  /// To all others, in the communicator that was joined.
+  void tell_all(const ControlMessage& message) noexcept;
+  /// To those with whom this rank is connected from the start.
+  void tell_neighbours(const ControlMessage& message) noexcept;
+  /// Makes a connection to that peer if there is none: that it ended is known then. At once: nothing waits.
+  void reach(Rank peer) noexcept;
+  /// Whether that rank, which is no neighbour, is not there any more, and has not said goodbye as far as it
+  /// was passed on: whether it left or died, those know who were connected with it.
+  [[nodiscard]] bool has_refused(Rank peer) const noexcept {
+    return peers_[peer].has_refused && !peers_[peer].said_goodbye;
+  }
+  /// What a peer has made to this rank, which is no neighbour.
+  void take_call(Rank peer, Socket socket);
+  /// Whether what is said to all is passed on.
+  [[nodiscard]] bool is_sparse() const noexcept { return membership_.is_sparse(); }
+  /// Whether this rank would notice the end of that one by a connection of its own.
+  [[nodiscard]] bool is_linked(Rank peer) const noexcept {
+    return membership_.control[peer].is_open() && !peers_[peer].has_ended;
+  }
   /// Suspends until the peers have taken all that they were told. Throws only the cause of its scope.
   Task<> until_sent();
   /// Whether that rank can still be told anything.
@@ -113,7 +140,19 @@ class ControlPlane : Immovable {
     std::exception_ptr first;
     std::exception_ptr mismatch;
     bool is_first_an_end = false;  ///< of a connection
+    bool may_go_on = true;         ///< others are still to hear this rank's hello, and it theirs
     void note(std::exception_ptr failure) noexcept;
+    /// That what a peer says does not fit.
+    void note_words(std::exception_ptr failure) noexcept;
+  };
+  /// While hellos are exchanged.
+  struct Hellos {
+    const Taken& taken;
+    HelloFailures& failures;
+  };
+  struct Held {
+    Rank from = 0;
+    ControlMessage message;
   };
   Task<> send_hello(Rank peer, const Hello& hello);
   Task<> hear_hello(Rank peer, const Taken& taken, HelloFailures& failures);
@@ -121,7 +160,8 @@ class ControlPlane : Immovable {
   Task<> receive_hello(Rank peer, ControlMessage& message, std::vector<Descriptor>& descriptors);
   void listen_if_met(Rank peer);
   Task<> listen(Rank peer);
-  Task<> hear(Rank peer);
+  Task<bool> hear_until_end(Rank peer, Socket& socket);
+  Task<> hear(Rank peer, Socket& socket);
   Task<> watch_process(Rank peer);
   Task<> fail(Error own_fault);
   /// Sends what waits for that peer as it finds room.
@@ -131,6 +171,18 @@ class ControlPlane : Immovable {
   Task<> report_shortages();
   Task<> watch_hosts();
   void take(Rank peer, const ControlMessage& message);
+
+  // Where not all are connected (control_plane_sparse.cpp):
+  Task<> exchange_passed_hellos(const HelloFor& hello_for);
+  Task<> say_hello_by_all_ways();
+  void take_passed(Rank from, const ControlMessage& message);
+  void take_passed_hello(const ControlMessage& message) noexcept;
+  void pass_on(Rank from, const ControlMessage& message);
+  Task<> call(Rank peer);
+  Task<> listen_to_caller(Rank peer);
+  Task<> end_later(Rank peer);
+  [[nodiscard]] std::optional<Rank> next_living(bool is_upwards) const noexcept;
+  Task<> bridge_gaps();
   /// The communicator that was joined hears of a departure once.
   void depart(Rank peer) noexcept;
   void end(Rank peer) noexcept;
@@ -149,6 +201,9 @@ class ControlPlane : Immovable {
     Notify has_queued{};
     bool hangs_up = false;  ///< it is not told why
     bool is_unanswered = false;
+    bool is_called = false;  ///< by this rank, after the joining
+    bool has_refused = false;
+    Socket caller{};  ///< what it has made itself after the joining: only heard, but for last words
   };
   [[nodiscard]] bool has_untold(Rank peer) const noexcept {
     return is_reached(peer) && !peers_[peer].queue.is_empty();
@@ -160,6 +215,13 @@ class ControlPlane : Immovable {
   GroupHandler* group_handler_ = nullptr;
   TaskScope* services_ = nullptr;
   bool waits_for_room_ = false;
+  ControlRelay relay_;
+  Hellos* hellos_ = nullptr;
+  ControlMessage own_hello_;         ///< that is passed on
+  bool are_neighbours_met_ = false;  ///< before, what is passed on is held
+  std::vector<Held> held_;
+  Notify has_hello_;     ///< that was passed on
+  Notify has_departed_;  ///< somebody
   std::vector<Peer> peers_ = std::vector<Peer>(membership_.size);
   Notify has_drained_;   ///< a queue
   Notify has_shortage_;  ///< of this rank's
@@ -179,6 +241,15 @@ class ControlChannel : Immovable {
   bool send(Rank peer, ControlMessage message) noexcept;
   /// To all others.
   void broadcast(ControlMessage message) noexcept;
+  /// As ControlPlane's, of the communicator that was joined, where what is said to all is passed on: else
+  /// to all, and to nobody else than send() would.
+  void tell_neighbours(ControlMessage message) noexcept;
+  bool send_directly(Rank peer, ControlMessage message) noexcept;
+  void reach(Rank peer) noexcept { plane_.reach(ranks_[peer]); }
+  [[nodiscard]] bool is_linked(Rank peer) const noexcept { return plane_.is_linked(ranks_[peer]); }
+  [[nodiscard]] bool has_refused(Rank peer) const noexcept { return plane_.has_refused(ranks_[peer]); }
+  /// Whether what goes to all is passed on.
+  [[nodiscard]] bool is_passed_on() const noexcept { return number_ == 0 && plane_.is_sparse(); }
   /// As ControlPlane's.
   [[nodiscard]] Duration silence(Rank peer) const noexcept { return plane_.silence(ranks_[peer]); }
   [[nodiscard]] bool has_process_ended(Rank peer) const noexcept {

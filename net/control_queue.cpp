@@ -14,6 +14,7 @@ using Type = ControlMessage::Type;
 
 bool stands_for(const ControlMessage& later, const ControlMessage& earlier) noexcept {
   if (later.type != earlier.type || later.group != earlier.group) return false;
+  if (later.origin != earlier.origin || later.to != earlier.to) return false;
   switch (later.type) {
     case Type::status:
     case Type::query:

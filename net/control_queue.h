@@ -12,9 +12,9 @@ namespace cohort {
 /// What one peer is yet to be told, since its connection has no room: in order, and no more of it than is
 /// worth telling.
 ///
-/// A question, or what a rank says of itself or of another one, stands for the earlier one of its kind in the
-/// same group. Of groups that were made and given up again before the peer has heard of them, the last ones
-/// are told. What else there is has a bound in the number of groups.
+/// A question, or what a rank says of itself or of another one, stands for the earlier one of its kind, by
+/// the same rank, in the same group. Of groups that were made and given up again before the peer has heard of
+/// them, the last ones are told. What else there is has a bound in the number of groups.
 ///
 /// Threads: one engine.
 class ControlQueue {

@@ -15,11 +15,10 @@
 namespace cohort {
 namespace {
 
-constexpr Service kDataOnly{.data = true, .lanes = kConnectionsOfGroup};
 constexpr int kAttempts = 5;
 constexpr Duration kDialAgainInterval = std::chrono::milliseconds(50);
 
-Identity data_identity(const Membership& membership, Path path) {
+Identity identity_for(const Membership& membership, Purpose purpose, Path path) {
   const PeerInfo& self = membership.self();
   Identity identity;
   identity.job = membership.job;
@@ -27,26 +26,57 @@ Identity data_identity(const Membership& membership, Path path) {
   identity.world = membership.size;
   identity.incarnation = membership.incarnation;
   identity.pid = self.process;
-  identity.purpose = Purpose::data;
+  identity.purpose = purpose;
   identity.lane = path.lane;
   identity.group = path.group;
   identity.encryption = membership.encryption;
   return identity;
 }
 
-Task<Socket> connect_once(Engine& engine, const Membership& membership, Rank peer, Path path) {
+/// Control connections are made later only by those that did not make all of them while joining.
+Service service_of(const Membership& membership) {
+  return {.control = membership.is_sparse(), .data = true, .lanes = kConnectionsOfGroup};
+}
+
+Task<Socket> connect_once(Engine& engine, const Membership& membership, Rank peer, Purpose purpose, Path path,
+                          bool& is_there) {
   const PeerInfo& info = membership.peers[peer];
   const Callee callee{info.data_address.to_string(), peer, info.incarnation};
   Socket socket = co_await Socket::connect(engine, info.data_address);
+  is_there = true;
   socket.set_no_delay();
   // A peer that computes or loads its data answers when it looks at its engine again. That it is gone is told
   // over the control plane.
-  co_await authenticate_as_client(socket, membership.secret, data_identity(membership, path), callee,
-                                  std::nullopt);
+  const Identity mine = identity_for(membership, purpose, path);
+  co_await authenticate_as_client(socket, membership.secret, mine, callee, std::nullopt);
   co_return socket;
 }
 
+/// A control connection tells whether the peer lives: one who computes again and again, and is too slow for
+/// the handshake by that, does.
+Task<Socket> connect_as(Engine& engine, const Membership& membership, Rank peer, Purpose purpose, Path path) {
+  std::string reason;
+  for (int attempts = 0; attempts < kAttempts;) {
+    bool is_there = false;
+    try {
+      co_return co_await connect_once(engine, membership, peer, purpose, path, is_there);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::LinkFault) throw;
+      reason = error.message();
+    }
+    if (!is_there || purpose != Purpose::control) ++attempts;
+    co_await engine.sleep_for(kDialAgainInterval);
+  }
+  throw Error(ErrorKind::LinkFault, fmt::format("no {} connection to {}: {}", to_string(purpose),
+                                                membership.peers[peer].describe(), reason))
+      .with_culprit(peer);
+}
+
 }  // namespace
+
+Task<Socket> connect_control(Engine& engine, const Membership& membership, Rank peer) {
+  return connect_as(engine, membership, peer, Purpose::control, {});
+}
 
 Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank peer, Path path) {
   COHORT_ASSERT(peer < membership.size && peer != membership.rank && path.lane < kConnectionsOfGroup,
@@ -59,23 +89,13 @@ Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank pee
                             "interface; use COHORT_TRANSPORT=shm",
                             info.describe()))
         .with_culprit(peer);
-  std::string reason;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    try {
-      co_return co_await connect_once(engine, membership, peer, path);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::LinkFault) throw;
-      reason = error.message();
-    }
-    co_await engine.sleep_for(kDialAgainInterval);
-  }
-  throw Error(ErrorKind::LinkFault, fmt::format("no data connection to {}: {}", info.describe(), reason))
-      .with_culprit(peer);
+  co_return co_await connect_as(engine, membership, peer, Purpose::data, path);
 }
 
 DataAcceptor::DataAcceptor(Membership& membership)
     : membership_(membership),
-      gate_(membership.data_listener, membership.secret, data_identity(membership, {}), kDataOnly, *this),
+      gate_(membership.data_listener, membership.secret, identity_for(membership, Purpose::data, {}),
+            service_of(membership), *this),
       early_(membership.size) {}
 
 Task<> DataAcceptor::serve() {
@@ -89,19 +109,24 @@ Task<Socket> DataAcceptor::take(Rank peer, Path path) {
 }
 
 bool DataAcceptor::wants(const Identity& caller) const noexcept {
+  if (caller.purpose == Purpose::control) return static_cast<bool>(take_control_);
   return admitted_.contains({caller.rank, caller.group}) || early_[caller.rank].groups != 0;
 }
 
 Task<> DataAcceptor::welcome(Visitor visitor) {
   const PeerInfo& expected = membership_.peers[visitor.peer.rank];
   if (visitor.peer.incarnation != expected.incarnation) {
-    log(LogLevel::warn, "a data connection that says it is {} but is none that joined was closed",
+    log(LogLevel::warn, "a connection that says it is {} but is none that joined was closed",
         expected.describe());
     co_return;
   }
   const Rank peer = visitor.peer.rank;
   const Path path{visitor.peer.group, visitor.peer.lane};
   visitor.socket.set_no_delay();
+  if (visitor.peer.purpose == Purpose::control) {
+    take_control_(peer, std::move(visitor.socket));
+    co_return;
+  }
   if (admitted_.contains({peer, path.group}))
     keep(peer, path, std::move(visitor.socket));
   else

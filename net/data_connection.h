@@ -21,6 +21,8 @@ namespace cohort {
 /// connections, AuthFailed, Mismatch (it was restarted); all with the peer as culprit. A peer that is there
 /// and does not answer is waited for: the deadline is the caller's.
 Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank peer, Path path);
+/// A control connection to a rank of another host, over the same listener, after the joining.
+Task<Socket> connect_control(Engine& engine, const Membership& membership, Rank peer);
 
 /// Accepts on Membership::data_listener and keeps each authenticated connection for whoever takes it: at most
 /// one per peer and path, the latest. Strangers, and connections of a group that is over here, are turned
@@ -40,6 +42,10 @@ class DataAcceptor final : private Gate::Handler, Immovable {
   /// Whether a group, as the peer numbers it, is known to be one that is being made with it.
   using IsMaking = std::function<bool(Rank peer, GroupNumber group)>;
   void set_is_making(IsMaking is_making) { is_making_ = std::move(is_making); }
+
+  /// Takes the control connections that peers make after the joining, where there are any.
+  using TakeControl = std::function<void(Rank peer, Socket socket)>;
+  void set_take_control(TakeControl take) { take_control_ = std::move(take); }
 
   /// This rank has begun to make a group with that peer, and is through with it.
   void begin_making(Rank peer) noexcept { ++early_[peer].groups; }
@@ -78,6 +84,7 @@ class DataAcceptor final : private Gate::Handler, Immovable {
   std::set<std::pair<Rank, GroupNumber>> admitted_;
   std::map<std::pair<Rank, Path>, Slot> slots_;
   std::vector<Early> early_;  ///< by peer
+  TakeControl take_control_;
   IsMaking is_making_ = [](Rank, GroupNumber) { return false; };
 };
 

@@ -24,6 +24,8 @@ class DataConnections : Immovable {
   /// Of the root: as DataAcceptor's.
   void set_is_making(DataAcceptor::IsMaking is_making) { acceptor_->set_is_making(std::move(is_making)); }
 
+  void set_take_control(DataAcceptor::TakeControl take) { acceptor_->set_take_control(std::move(take)); }
+
   /// While it lives, what peers connect for groups that this rank is making with them is kept. `root`: that
   /// of the communicator that was joined, whose ranks these are.
   class Making : Immovable {

@@ -10,6 +10,7 @@
 #include <cohort/net/encryption.h>
 #include <cohort/net/rank.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -41,7 +42,8 @@ struct PeerInfo {
   [[nodiscard]] std::string describe() const;
 };
 
-/// The result of joining: everybody's table, and an authenticated control connection to each of them.
+/// The result of joining: everybody's table, and an authenticated control connection to each of them, or,
+/// where they are many on many hosts, to the neighbours in the ControlGraph.
 struct Membership {
   std::string name;  ///< of the communicator
   JobId job;         ///< as every connection of it claims
@@ -53,7 +55,9 @@ struct Membership {
   Secret secret;
   std::vector<PeerInfo> peers;  ///< by rank, this one included
   std::vector<Socket> control;  ///< by rank; own entry closed. Unix sockets within a host, TCP otherwise
-  Listener data_listener;       ///< TCP, for data connections
+  /// With whom there is a control connection from the start, ascending; none: with all.
+  std::vector<Rank> neighbours;
+  Listener data_listener;  ///< TCP, for data connections
   /// Whether PeerInfo::visible_process was filled in: whose is 0 then is alone in a PID namespace.
   bool are_processes_seen = false;
 
@@ -61,6 +65,11 @@ struct Membership {
   [[nodiscard]] bool shares_host(Rank peer) const { return peers[peer].host_id == self().host_id; }
   [[nodiscard]] bool shares_process(Rank peer) const {
     return shares_host(peer) && peers[peer].visible_process == self().visible_process;
+  }
+  /// Whether there are ranks with which this one has no control connection before it needs one.
+  [[nodiscard]] bool is_sparse() const noexcept { return !neighbours.empty(); }
+  [[nodiscard]] bool is_neighbour(Rank peer) const noexcept {
+    return !is_sparse() || std::ranges::binary_search(neighbours, peer);
   }
   /// Whether they take turns on one thread.
   [[nodiscard]] bool shares_engine(Rank peer) const {

@@ -47,8 +47,9 @@ struct Introduction {
 /// What is made with one transport: the links of a communicator to those peers that it was chosen for.
 ///
 /// In this order: register_memory() for the CCL buffers; introduce() and meet() once for each peer, unless it
-/// is a group's; start(); then the rest. Threads: the engine's. Lifetime: outlives its links, ends after the
-/// services that it started have been joined. Errors: what concerns a peer names it as culprit.
+/// is a group's, or where not all ranks are connected (Membership::is_sparse()) of those on other hosts that
+/// are no neighbours; start(); then the rest. Threads: the engine's. Lifetime: outlives its links, ends after
+/// the services that it started have been joined. Errors: what concerns a peer names it as culprit.
 class Transport : Immovable {
  public:
   virtual ~Transport() = default;

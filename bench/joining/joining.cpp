@@ -3,11 +3,13 @@
 // How long ranks take to join, and what that costs. Threads are ranks, each a host of its own, in several
 // processes, so that none needs more descriptors than it may have.
 //   joining --ranks 256 --processes 16 --links neighbours
-// prints links,ranks,wall_s,cpu_s,connections,descriptors,bytes: the last three per rank. Bytes are what
-// passed the loopback interface, with headers: in a network namespace of its own (unshare -n) that is the
-// joining's alone.
+// prints links,ranks,wall_s,cpu_s,connections,descriptors,bytes: the last three per rank. --links
+// communicator is the best of them, and what follows until a communicator is ready: hellos, and measurements
+// unless this host keeps them from an earlier run; its connections are not counted. Bytes are what passed the
+// loopback interface, with headers: in a network namespace of its own (unshare -n) that is the joining's
+// alone.
 
-#include <cohort/engine/engine.h>
+#include <cohort/collectives/communicator.h>
 #include <cohort/net/join/join.h>
 
 #include <fcntl.h>
@@ -41,6 +43,7 @@ struct Options {
   Rank ranks = 64;
   unsigned processes = 4;
   std::optional<ControlLinks> links;  ///< as rank 0 finds best
+  bool makes_communicator = false;
   std::string address = "127.0.0.1:15777";
 };
 
@@ -129,6 +132,7 @@ void live_as(Rank rank, const Options& options, const Signals& signals, Board& b
   Engine engine;
   engine.set_oversubscribed(true);
   std::optional<Membership> membership;
+  std::optional<Communicator> communicator;
   ++board.ready;
   signals.begins.wait();
   std::int64_t none = 0;
@@ -137,10 +141,23 @@ void live_as(Rank rank, const Options& options, const Signals& signals, Board& b
     Membership joined = co_await join(engine, options_of(options, rank), 0, options.links);
     membership = std::move(joined);
   };
+  auto makes = [&]() -> Task<> {
+    CommunicatorOptions own;
+    own.join = options_of(options, rank);
+    own.buffer_bytes = std::size_t{64} << 10;
+    own.heap_bytes = std::size_t{4} << 20;
+    Communicator made = co_await Communicator::join(engine, std::move(own));
+    communicator.emplace(std::move(made));
+  };
+  auto leaves = [&]() -> Task<> {
+    Communicator leaving = *std::move(communicator);
+    co_await leaving.close();
+  };
   try {
-    engine.run(joins());
-    board.connections +=
-        static_cast<std::uint64_t>(std::ranges::count_if(membership->control, &Socket::is_open));
+    engine.run(options.makes_communicator ? makes() : joins());
+    if (membership)
+      board.connections +=
+          static_cast<std::uint64_t>(std::ranges::count_if(membership->control, &Socket::is_open));
   } catch (const Error& error) {
     if (board.failed++ == 0) fmt::print(stderr, "rank {}: {}\n", rank, error.what());
   }
@@ -150,6 +167,7 @@ void live_as(Rank rank, const Options& options, const Signals& signals, Board& b
   }
   ++board.joined;
   signals.ends.wait();
+  if (communicator) engine.run(leaves());
 }
 
 void live_as_process(unsigned process, const Options& options, const Signals& signals, Board& board) {
@@ -204,7 +222,7 @@ int measure(const Options& options, const std::string& links) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> names{"best", "all", "neighbours_first", "neighbours"};
+  const std::vector<std::string> names{"best", "all", "neighbours", "communicator"};
   Options options;
   std::string links = names[0];
   CLI::App app("Measures joining: threads as ranks, each a host of its own");
@@ -214,8 +232,8 @@ int main(int argc, char** argv) {
   app.add_option("--address", options.address, "of rank 0");
   CLI11_PARSE(app, argc, argv);
   if (links == "all") options.links = ControlLinks::all;
-  if (links == "neighbours_first") options.links = ControlLinks::neighbours_first;
-  if (links == "neighbours") options.links = ControlLinks::neighbours_only;
+  if (links == "neighbours") options.links = ControlLinks::neighbours;
+  options.makes_communicator = links == "communicator";
   try {
     return measure(options, links);
   } catch (const std::exception& error) {

@@ -12,6 +12,10 @@
 namespace cohort {
 namespace {
 
+/// Ranks that are asked directly at a time, and times that others are in their place, since those waited.
+constexpr std::size_t kAskedAtOnce = 4;
+constexpr int kMostRounds = 4;
+
 double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace
@@ -85,6 +89,33 @@ Task<> FailureReport::ask_others() {
     return from_.health.is_failed() || (now.culprit && is_enough);
   };
   co_await listen_for(from_.engine, kQuestionTime, is_known);
+  if (from_.health.is_passed_on()) co_await ask_directly();
+}
+
+std::vector<Rank> FailureReport::next_to_be_named() const {
+  std::vector<Rank> ranks = missing().ranks;
+  const std::uint64_t sequence = from_.messages.running().sequence;
+  std::erase_if(ranks, [&](Rank rank) { return from_.health.waits_too(rank, sequence); });
+  if (ranks.empty()) ranks = silent();
+  std::ranges::sort(ranks);
+  ranks.resize(std::min(ranks.size(), kAskedAtOnce));
+  return ranks;
+}
+
+Task<> FailureReport::ask_directly() {
+  std::vector<Rank> asked;
+  for (int round = 0; round < kMostRounds && !from_.health.is_failed(); ++round) {
+    std::vector<Rank> next = next_to_be_named();
+    std::erase_if(next, [&](Rank rank) { return std::ranges::find(asked, rank) != asked.end(); });
+    if (next.empty()) co_return;
+    for (const Rank rank : next) from_.health.ask_directly(rank);
+    asked.insert(asked.end(), next.begin(), next.end());
+    const auto is_known = [&] {
+      const auto is_silent = [this](Rank rank) { return from_.health.is_silent(rank); };
+      return from_.health.is_failed() || std::ranges::none_of(next, is_silent);
+    };
+    co_await listen_for(from_.engine, kQuestionTime, is_known);
+  }
 }
 
 Task<std::optional<Rank>> FailureReport::find_silent() {
@@ -98,6 +129,7 @@ Task<> FailureReport::ask_who_answers() {
   from_.health.ask_around();
   const auto is_known = [this] { return from_.health.is_failed() || silent().empty(); };
   co_await listen_for(from_.engine, kQuestionTime, is_known);
+  if (from_.health.is_passed_on()) co_await ask_directly();
 }
 
 /// Of those that did not answer, one that this rank itself waits for, if it is there: others may be through,

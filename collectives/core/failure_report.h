@@ -70,6 +70,11 @@ class FailureReport : Immovable {
   [[nodiscard]] std::vector<Rank> silent() const;
   Task<> ask_others();
   Task<> ask_who_answers();
+  /// Whoever would be named next, as the question that was passed on may not have come there, nor the answer
+  /// from there: ranks that compute pass nothing on.
+  Task<> ask_directly();
+  /// The lowest of those that are missing and have not said that they wait, else of those that do not answer.
+  [[nodiscard]] std::vector<Rank> next_to_be_named() const;
   [[nodiscard]] std::optional<Rank> silent_while_measuring() const;
   [[nodiscard]] Error find_own_failure(const std::exception_ptr& failure);
   /// With whoever is to blame as culprit, and what to do.

@@ -62,16 +62,18 @@ class Exchange : Immovable {
     speeds_.push_back(LinkSpeed::parse(own_speed_));  // as the others will read it
   }
 
+  /// For this rank itself: what is passed on to those that are no neighbours.
   [[nodiscard]] ControlPlane::Hello hello_for(Rank peer) {
     PeerTransports& transports = resources_.transports();
+    if (peer == membership_.rank) {
+      const HelloText text = said_to_all({}, {});
+      ControlPlane::Hello hello;
+      hello.message.sequence = resources_.buffer_bytes();
+      hello.message.set_text(text.text());
+      return hello;
+    }
     Introduction introduction = transports.to(peer).introduce(peer);
-    const HelloText text{std::string(transports.name_for(peer)),
-                         std::move(introduction.words),
-                         own_speed_,
-                         access(),
-                         fmt::format("{}", said_[membership_.rank].first),
-                         switches(),
-                         fmt::format("{}", said_[membership_.rank].bandwidth)};
+    const HelloText text = said_to_all(std::string(transports.name_for(peer)), std::move(introduction.words));
     COHORT_ASSERT(is_plain(text.words), "transport {} says '{}', which does not fit a hello", text.transport,
                   text.words);
     COHORT_ASSERT(text.words.size() <= Introduction::kMostWords &&
@@ -91,7 +93,8 @@ class Exchange : Immovable {
       check(peer, theirs, text);
       said_[peer] = {parse<Rank>("the first rank of its host", text.host, membership_.size - 1),
                      parse<std::uint32_t>("the bandwidth of its host", text.bandwidth, kMostHostBandwidth)};
-      resources_.transports().to(peer).meet(peer, text.words, std::move(descriptors));
+      if (!theirs.is_passed_on())
+        resources_.transports().to(peer).meet(peer, text.words, std::move(descriptors));
       if (!speeds_.empty()) speeds_.push_back(LinkSpeed::parse(text.speed));
     } catch (const Error& error) {
       throw blamed_on(error, membership_.rank, peer);
@@ -115,6 +118,15 @@ class Exchange : Immovable {
       throw Error(ErrorKind::ProtocolError,
                   fmt::format("a hello says that {} is '{}', which is no number up to {}", what, text, most));
     return value;
+  }
+  [[nodiscard]] HelloText said_to_all(std::string transport, std::string words) const {
+    return {std::move(transport),
+            std::move(words),
+            own_speed_,
+            access(),
+            fmt::format("{}", said_[membership_.rank].first),
+            switches(),
+            fmt::format("{}", said_[membership_.rank].bandwidth)};
   }
   [[nodiscard]] std::string switches() const {
     return fmt::format("{}", resources_.transports().hosts_per_switch());
@@ -141,10 +153,12 @@ class Exchange : Immovable {
     };
     const ControlMessage mine = agreed_with(peer);
     const std::string_view name = resources_.transports().name_for(peer);
-    if (text.transport != name) refuse("transport", "COHORT_TRANSPORT", text.transport, name);
+    // What is passed on is said to all: which transport it is each has from neighbours on other hosts.
+    const bool is_of_pair = !theirs.is_passed_on();
+    if (is_of_pair && text.transport != name) refuse("transport", "COHORT_TRANSPORT", text.transport, name);
     if (theirs.sequence != mine.sequence)
       refuse("CCL buffer size", "COHORT_BUFFSIZE", theirs.sequence, mine.sequence);
-    if (theirs.signature.count != mine.signature.count)
+    if (is_of_pair && theirs.signature.count != mine.signature.count)
       refuse("shared heap size", "COHORT_HEAPSIZE", theirs.signature.count, mine.signature.count);
     if (text.access != access())
       refuse("access to ranks of one process", "is_isolated", text.access, access());
@@ -198,6 +212,7 @@ Task<std::optional<LinkSpeed>> exchange_hellos(Engine& engine, const Membership&
                                         std::vector<Descriptor> descriptors) {
     exchange.take(peer, theirs, std::move(descriptors));
   };
+  if (membership.is_sparse()) resources.transports().connections().start(services);
   co_await control.exchange_hellos(hello_for, taken, services);
   exchange.learn_hosts();
   co_return exchange.agreed_speed();

@@ -8,12 +8,17 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace cohort {
 namespace {
 
 /// Who gives up first asks who is to blame, and may be stopped meanwhile.
 constexpr Duration kReasonTime = std::chrono::minutes(1);
+/// Where an answer goes to all, it is one for those who ask at about the same time.
+constexpr Duration kAnswerInterval = std::chrono::milliseconds(20);
+/// Collectives that these may ask about.
+constexpr std::size_t kMostAskedAbout = 8;
 
 }  // namespace
 
@@ -142,28 +147,59 @@ ControlMessage Health::status(ControlMessage::Type type, std::uint64_t sequence)
 }
 
 void Health::report_stall() noexcept {
-  control_.broadcast(status(ControlMessage::Type::status, running_.sequence));
+  control_.tell_neighbours(status(ControlMessage::Type::status, running_.sequence));
 }
 
 void Health::ask_around() noexcept {
-  asked_at_ = engine_.now();
+  const TimePoint now = engine_.now();
+  const bool is_asked = asked_all_about_ == running_.sequence && now - asked_at_ < kNewsTime;
+  if (is_passed_on() && is_asked) return;
+  asked_all_about_ = running_.sequence;
+  asked_at_ = now;
   const ControlMessage question = status(ControlMessage::Type::query, running_.sequence);
+  if (is_passed_on()) control_.broadcast(question);
   for (Rank peer = 0; peer < peers_.size(); ++peer) {
     PeerState& state = peers_[peer];
     state.has_answered = false;
     state.is_in.clear();
-    if (peer == membership_.rank || state.asked == running_.sequence) continue;
+    if (peer == membership_.rank || is_passed_on() || state.asked == running_.sequence) continue;
     if (control_.send(peer, question)) state.asked = running_.sequence;
   }
 }
 
+void Health::ask_directly(Rank peer) noexcept {
+  if (is_passed_on() && !is_failed())
+    control_.send_directly(peer, status(ControlMessage::Type::query, running_.sequence));
+}
+
 /// Of what was asked about, if this rank has come to it, else of what it came to last. Who is between two
 /// messages, or two calls, is waited for and does not wait. Who joins does, whatever it measures meanwhile.
-void Health::answer(Rank to, std::uint64_t sequence) noexcept {
+ControlMessage Health::answer_about(std::uint64_t sequence) const noexcept {
   const std::uint64_t last = is_joining_ ? 0 : running_.sequence;
   const std::uint64_t of = remembered(sequence) == nullptr ? last : sequence;
   const bool waits = is_joining_ || (running_.is_running && !call_.is_between_messages());
-  control_.send(to, status(waits ? ControlMessage::Type::status : ControlMessage::Type::answer, of));
+  return status(waits ? ControlMessage::Type::status : ControlMessage::Type::answer, of);
+}
+
+/// A question that was passed on is answered to all, who ask the same most likely, after a moment in which
+/// they do.
+void Health::answer(Rank to, const ControlMessage& query) noexcept {
+  if (!query.is_passed_on()) {
+    control_.send_directly(to, answer_about(query.sequence));
+    return;
+  }
+  const bool is_asked = std::ranges::find(asked_about_, query.sequence) != asked_about_.end();
+  if (is_asked || asked_about_.size() == kMostAskedAbout) return;
+  unless_out_of_memory([&] {
+    asked_about_.push_back(query.sequence);
+    if (asked_about_.size() == 1) services_.spawn(answer_all());
+  });
+}
+
+Task<> Health::answer_all() {
+  co_await engine_.sleep_for(kAnswerInterval);
+  const std::vector<std::uint64_t> asked_about = std::exchange(asked_about_, {});
+  for (const std::uint64_t sequence : asked_about) control_.broadcast(answer_about(sequence));
 }
 
 void Health::report_mismatch(Rank peer, std::uint64_t sequence, const Signature& theirs) noexcept {
@@ -220,7 +256,7 @@ void Health::take_status(Rank from, const ControlMessage& message) noexcept {
   note_whereabouts(state, message);
   if (message.type == ControlMessage::Type::status)
     state.stalled_in = std::max(state.stalled_in.value_or(0), message.sequence);
-  if (message.type == ControlMessage::Type::query) answer(from, message.sequence);
+  if (message.type == ControlMessage::Type::query) answer(from, message);
   take_signature(from, message);
 }
 
@@ -252,7 +288,9 @@ void Health::take_control(Rank from, const ControlMessage& message) {
     case ControlMessage::Type::status:
     case ControlMessage::Type::query:
     case ControlMessage::Type::answer: take_status(from, message); return;
-    case ControlMessage::Type::revoke: fail(message.cause()); return;
+    case ControlMessage::Type::revoke:
+      if (message.is_passed_on()) return fail_as_heard(message.cause());
+      return fail(message.cause());
     case ControlMessage::Type::lost:
     case ControlMessage::Type::alive: take_news_of_peer(from, message); return;
     case ControlMessage::Type::goodbye: take_signature(from, message); return;
@@ -320,6 +358,11 @@ void Health::tell_giving_up(Rank peer) noexcept {
 }
 
 void Health::tell_giving_up() noexcept {
+  if (is_passed_on() && !is_failed()) {
+    ControlMessage message;
+    message.type = ControlMessage::Type::gives_up;
+    return control_.broadcast(message);
+  }
   for (Rank peer = 0; peer < peers_.size(); ++peer)
     if (peer != membership_.rank) tell_giving_up(peer);
 }
@@ -328,6 +371,7 @@ void Health::tell_giving_up() noexcept {
 /// tells why when it has asked who is to blame.
 Task<> Health::hear_why_link_broke(Rank peer) {
   const PeerState& state = peers_[peer];
+  control_.reach(peer);  // those who would tell of its end may compute
   const auto is_known = [&] { return is_failed() || state.departed; };
   const auto is_news = [&] { return is_known() || state.gives_up; };
   co_await listen_for(engine_, kWitnessTime, is_news);
@@ -340,7 +384,7 @@ Task<> Health::resolve_link_fault(Rank peer, Error error) {
   if (state.departed) co_await look_for_lost_data(peer);
   const bool is_explained = state.departed && (state.is_suspected || !is_cut_off_(peer));
   if (is_failed() || is_leaving_ || is_explained) co_return;
-  fail(link_fault(peer, error.message()));
+  fail(state.is_gone ? gone(peer) : link_fault(peer, error.message()));
 }
 
 Task<> Health::settle_link_fault(Rank peer, Error error) {
@@ -350,7 +394,10 @@ Task<> Health::settle_link_fault(Rank peer, Error error) {
   co_await listen_for(engine_, kWitnessTime, is_settled);
   if (is_failed() || is_leaving_) co_return;
   const bool was_missing = left_before(peer, running_.sequence);  // else the link broke before it left
-  fail(was_missing ? left_early(peer) : link_fault(peer, error.message()));
+  if (was_missing || state.is_gone)
+    fail(left_early(peer));
+  else
+    fail(link_fault(peer, error.message()));
 }
 
 /// Until the running collective is over, or waits for what a peer that left in good order had sent before.
@@ -369,6 +416,12 @@ void Health::fail(const Error& cause) noexcept {
   if (is_failed()) return;
   cause_ = cause;
   control_.broadcast(ControlMessage::revoke(cause, membership_.rank));
+  on_failure_(cause);
+}
+
+void Health::fail_as_heard(const Error& cause) noexcept {
+  if (is_failed()) return;
+  cause_ = cause;
   on_failure_(cause);
 }
 

@@ -47,8 +47,14 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// The running collective makes no progress: tell everybody what it is, so that a disagreement shows.
   void report_stall() noexcept;
   /// Asks everybody what they run: those that live and have come to the running collective say so at once,
-  /// whether it stalls there or not. Who owes an answer about that collective already is not asked again.
+  /// whether it stalls there or not. Who owes an answer about that collective already is not asked again, nor
+  /// is anybody so soon after the last question that it would be the same, where it is passed on.
   void ask_around() noexcept;
+  /// Asks that rank as well over a connection of their own, where the question was passed on and may have
+  /// come to nobody who reads.
+  void ask_directly(Rank peer) noexcept;
+  /// Whether what is said to all is passed on: whoever is to be named is asked directly before.
+  [[nodiscard]] bool is_passed_on() const noexcept { return control_.is_passed_on(); }
   /// Whether a disagreement has been found, and all are asked.
   [[nodiscard]] bool is_resolving() const noexcept { return is_resolving_ && !is_failed(); }
   /// Between collectives: fails if a rank has left before that one, the last.
@@ -87,6 +93,8 @@ class Health final : public ControlPlane::Handler, Immovable {
   Task<> settle_link_fault(Rank peer, Error error);
   /// Gives the communicator up, here and everywhere.
   void fail(const Error& cause) noexcept;
+  /// The same here alone: the others hear of it from where this rank has.
+  void fail_as_heard(const Error& cause) noexcept;
   /// Does something by which the communicator may fail. Where there is no memory for it, or to say what is
   /// wrong, that is what it fails of.
   template <class Work>
@@ -132,7 +140,8 @@ class Health final : public ControlPlane::Handler, Immovable {
   }
   /// The highest collective that a peer is known to have started.
   [[nodiscard]] std::uint64_t last_seen(Rank peer) const noexcept {
-    return std::max(peers_[peer].last_seen, peers_[peer].departed_after);
+    const PeerState& state = peers_[peer];
+    return state.is_gone ? state.last_seen : std::max(state.last_seen, state.departed_after);
   }
 
   /// So many of this rank's last messages are remembered.
@@ -144,6 +153,7 @@ class Health final : public ControlPlane::Handler, Immovable {
     bool is_lost_elsewhere = false;   ///< another rank lost it, too
     bool is_alive_elsewhere = false;  ///< another rank still has it
     bool is_suspected = false;        ///< its connection ended here, and what that means is being found out
+    bool is_gone = false;             ///< is not there any more, and nobody has said why
     std::uint64_t departed_after = 0;
     std::uint64_t departure = 0;  ///< the first one is 1
     std::uint64_t last_seen = 0;
@@ -175,7 +185,9 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] bool is_entered(Rank rank) const noexcept;
   /// What a rank has come to last, as it says.
   void take_signature(Rank from, const ControlMessage& message) noexcept;
-  void answer(Rank to, std::uint64_t sequence) noexcept;
+  [[nodiscard]] ControlMessage answer_about(std::uint64_t sequence) const noexcept;
+  void answer(Rank to, const ControlMessage& query) noexcept;
+  Task<> answer_all();
   void take_news_of_peer(Rank from, const ControlMessage& message);
   void take_control(Rank from, const ControlMessage& message);
   void take_departure(Rank peer, bool said_goodbye, std::uint64_t after_sequence);
@@ -197,6 +209,8 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] bool hears_another_host() const noexcept;
   [[nodiscard]] std::size_t other_hosts() const;
   [[nodiscard]] Error left_early(Rank peer) const;
+  /// Of one that this rank waits for.
+  [[nodiscard]] Error gone(Rank peer) const;
   [[nodiscard]] Error own_fault(Rank peer, const Error& error) const;
   Task<> answer_later(Rank to, Rank about);
   Task<> resolve_departure(Rank peer);
@@ -226,7 +240,9 @@ class Health final : public ControlPlane::Handler, Immovable {
   std::vector<SignatureOfRank> table_;
   std::vector<PeerState> peers_;
   std::uint64_t departures_ = 0;
-  TimePoint asked_at_{};  ///< all others
+  TimePoint asked_at_{};                          ///< all others
+  std::optional<std::uint64_t> asked_all_about_;  ///< where that is passed on
+  std::vector<std::uint64_t> asked_about_;        ///< collectives, and all are about to be answered
   std::array<HistoryEntry, kHistory> history_{};
 };
 

@@ -21,7 +21,7 @@ Error Health::died(Rank peer) const {
 
 bool Health::hears_another_host() const noexcept {
   for (Rank rank = 0; rank < peers_.size(); ++rank)
-    if (!membership_.shares_host(rank) && !peers_[rank].departed &&
+    if (!membership_.shares_host(rank) && !peers_[rank].departed && control_.is_linked(rank) &&
         control_.silence(rank) == Duration::zero())
       return true;
   return false;
@@ -68,9 +68,19 @@ std::string Health::last_call_of(Rank departed) const {
 }
 
 Error Health::left_early(Rank peer) const {
+  if (peers_[peer].is_gone) return gone(peer);
   const Error error(ErrorKind::PeerAborted,
                     fmt::format("{} left after {}, {}; all ranks must call the same number of collectives",
                                 membership_.peers[peer].describe(), last_call_of(peer), current_operation()));
+  return of_call(error.with_culprit(peer));
+}
+
+Error Health::gone(Rank peer) const {
+  const Error error(
+      ErrorKind::PeerDied,
+      fmt::format("{} is not there any more, {}: it has ended or left, and the ranks that would know do not "
+                  "say so; look at its output, then start the job again",
+                  membership_.peers[peer].describe(), current_operation()));
   return of_call(error.with_culprit(peer));
 }
 
@@ -83,8 +93,12 @@ void Health::take_departure(Rank peer, bool said_goodbye, std::uint64_t after_se
   state.departed = true;
   state.departure = ++departures_;
   state.departed_after = said_goodbye ? after_sequence : 0;
+  state.is_gone = !said_goodbye && control_.has_refused(peer);
+  if (state.is_gone) state.departed_after = std::max(state.last_seen, running_.sequence);
   if (is_leaving_ || is_failed()) return;
-  if (!said_goodbye && !membership_.shares_host(peer) && has_witness(peer)) {
+  if (state.is_gone) {  // no failure before somebody needs it
+    if (on_goodbye_) on_goodbye_(peer);
+  } else if (!said_goodbye && !membership_.shares_host(peer) && has_witness(peer)) {
     state.is_suspected = true;
     control_.broadcast(news(ControlMessage::Type::lost, peer));
     services_.spawn(resolve_departure(peer));
@@ -117,7 +131,7 @@ void Health::take_news_of_peer(Rank from, const ControlMessage& message) {
     return;
   }
   peers_[about].is_lost_elsewhere = true;
-  services_.spawn(answer_later(from, about));
+  if (control_.is_linked(about)) services_.spawn(answer_later(from, about));
 }
 
 /// What is said to a host that is lost shows that it is: it does not come to be acknowledged.

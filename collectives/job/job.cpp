@@ -25,6 +25,9 @@ void Job::serve(Resources& resources) {
   plane_.set_group_handler(*groups_);
   transports_->connections().set_is_making(
       [this](Rank peer, GroupNumber of) { return groups_->is_making(peer, of); });
+  if (membership_.is_sparse())
+    transports_->connections().set_take_control(
+        [this](Rank peer, Socket socket) { plane_.take_call(peer, std::move(socket)); });
 }
 
 Task<> Job::root_has_left() {

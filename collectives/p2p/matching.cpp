@@ -170,7 +170,7 @@ Task<Envelope> Matching::run(const MessageRequest& request) {
     co_return envelope;
   }
   flight.failed = use_.engine.now();
-  co_await hear_of_others(failure);
+  co_await hear_of_others(flight.request, failure);
   const Error cause = settle(flight, failure);
   if (use_.health.is_failed()) co_await use_.withdraw();
   throw Error(cause);
@@ -185,11 +185,13 @@ Task<Envelope> Matching::begin(const MessageRequest& request, Flight& flight) {
 
 /// At a deadline: an engine that stood still comes to it late, with what others have said unread, and the
 /// other end may be silent. Collectives whose deadline this is, too, ask each other so long.
-Task<> Matching::hear_of_others(const std::exception_ptr& failure) {
+Task<> Matching::hear_of_others(const MessageRequest& request, const std::exception_ptr& failure) {
   const std::optional<Error> error = error_in(failure);
   if (!error || error->kind() != ErrorKind::DeadlineExceeded) co_return;
   CancelScope uncancelled;
   if (!use_.health.is_failed()) use_.health.ask_around();
+  if (request.peer != MessageRequest::kAnybody && request.peer != use_.membership.rank)
+    use_.health.ask_directly(request.peer);
   const auto is_known = [this] { return use_.health.is_failed(); };
   Task<> hearing = with_scope(uncancelled, listen_for(use_.engine, kQuestionTime, is_known));
   co_await hearing;

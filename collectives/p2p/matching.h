@@ -198,7 +198,7 @@ class Matching final : public PacketHandler, private host::Watcher {
     return may_pull_ && offer.where == Packet::Where::peer_address && offer.bytes >= use_.pull_from_bytes;
   }
   Task<bool> pull(Incoming& incoming);
-  Task<> hear_of_others(const std::exception_ptr& failure);
+  Task<> hear_of_others(const MessageRequest& request, const std::exception_ptr& failure);
   [[nodiscard]] std::string describe(const MessageRequest& request) const;
   /// At a deadline of a message that the other end knows nothing of, with what to do.
   [[nodiscard]] std::string why_unanswered(const MessageRequest& request) const;

@@ -41,8 +41,7 @@ ControlMesh::ControlMesh(JoinState& state, std::vector<std::byte> records, TakeT
 }
 
 bool ControlMesh::is_served_by_joining(const JoinState& state, Rank peer) {
-  const bool is_kept =
-      state.links != ControlLinks::neighbours_only || std::ranges::binary_search(state.neighbours, peer);
+  const bool is_kept = state.links == ControlLinks::all || std::ranges::binary_search(state.neighbours, peer);
   return is_kept && (!state.meets_by_tcp() || !state.membership.shares_host(peer));
 }
 
@@ -104,12 +103,7 @@ Task<> ControlMesh::connect_in_turn() {
   co_await connect_expected();
   if (state_.links != ControlLinks::all) {
     if (!is_table_known_) co_await hear_table();
-    take_held();
     co_await pass_table_on();
-  }
-  if (state_.links == ControlLinks::neighbours_first) {
-    expect_all();
-    co_await connect_expected();
   }
   scope_->cancel();
 }
@@ -175,7 +169,7 @@ void ControlMesh::make_room() {
   }
   const std::size_t per_process = state_.engine.driver().has_futex() ? 1 : 2;
   constexpr std::size_t kOwn = 4;  // segment, doorbell, what is being received
-  const std::size_t least = connections_to_make() + per_process * watched + kOwn;
+  const std::size_t least = missing_ + per_process * watched + kOwn;
   const std::size_t of_one = membership.size + per_process * watched + kOwn;
   const std::size_t gates = (expects_calls(true) ? 1 : 0) + (expects_calls(false) ? 1 : 0);
   const std::size_t of_strangers = gates * Gate::kPlacesBeside;  // a rank's place becomes its connection
@@ -187,14 +181,6 @@ void ControlMesh::make_room() {
   const std::size_t left = room - std::min(room, least);
   for (Gate* const gate : {&own_host_, &other_hosts_})
     gate->limit_places_beside(left / (beside * std::max<std::size_t>(gates, 1)));
-}
-
-std::size_t ControlMesh::connections_to_make() const {
-  if (state_.links != ControlLinks::neighbours_first) return missing_;
-  std::size_t all = 0;
-  for (Rank peer = 0; peer < state_.membership.size; ++peer)
-    if (peer != state_.membership.rank && !is_pair_served_by_joining(peer)) ++all;
-  return all;
 }
 
 /// From here on, rather than when all stand: every step waits for somebody who wants this core.
@@ -249,32 +235,16 @@ Task<Socket> ControlMesh::call_once(Rank peer) {
   co_return socket;
 }
 
-/// Who has the table may call somebody who has not.
 Task<> ControlMesh::welcome(Visitor visitor) {
   const Rank peer = visitor.peer.rank;
-  if (is_table_known_ || is_neighbour(peer)) {
-    take(visitor);
-  } else {
-    std::erase_if(held_, [peer](const Visitor& held) { return held.peer.rank == peer; });
-    held_.push_back(std::move(visitor));
-  }
-  co_return;
-}
-
-void ControlMesh::take_held() {
-  for (Visitor& visitor : held_) take(visitor);
-  held_.clear();
-}
-
-void ControlMesh::take(Visitor& visitor) {
-  const Rank peer = visitor.peer.rank;
   const PeerInfo& expected = state_.membership.peers[peer];
-  const bool is_wanted = state_.links != ControlLinks::neighbours_only || is_neighbour(peer);
+  const bool is_wanted = state_.links == ControlLinks::all || is_neighbour(peer);
   if (is_wanted && peer > state_.membership.rank && visitor.peer.incarnation == expected.incarnation)
     connected(peer, std::move(visitor.socket));
   else
     log(LogLevel::warn, "a control connection that says it is {} but is none that joined was closed",
         expected.describe());
+  co_return;
 }
 
 }  // namespace cohort

@@ -16,8 +16,8 @@ namespace cohort {
 /// Fills Membership::control: this rank calls every lower one and is called by every higher one, over an
 /// abstract Unix socket within a host and over TCP otherwise, each connection authenticated both ways.
 ///
-/// Where the ranks are many, neighbours connect first. Down the binomial tree, over these connections, each
-/// rank passes on the table that rank 0 has told its own children, and then calls the others.
+/// Where the ranks are many, neighbours connect alone. Down the binomial tree, over these connections, each
+/// rank passes on the table that rank 0 has told its own children.
 ///
 /// The connection to rank 0 that joining began with is the control connection too, except where ranks of one
 /// host met by TCP: descriptors travel over control connections within a host, so these get one of their own.
@@ -51,16 +51,13 @@ class ControlMesh final : private Gate::Handler, Immovable {
   Task<> connect_expected();
   Task<> hear_table();
   Task<> pass_table_on();
-  void take_held();
   Task<> call_one_after_the_other();
   Task<> call(Rank peer);
   Task<Socket> call_once(Rank peer);
   Task<> welcome(Visitor visitor) override;
-  void take(Visitor& visitor);
   void connected(Rank peer, Socket socket) noexcept;
   [[nodiscard]] bool is_pair_served_by_joining(Rank peer) const;
   [[nodiscard]] bool is_neighbour(Rank peer) const;
-  [[nodiscard]] std::size_t connections_to_make() const;
   [[nodiscard]] bool expects_calls(bool from_own_host) const;
 
   JoinState& state_;
@@ -73,7 +70,6 @@ class ControlMesh final : private Gate::Handler, Immovable {
   std::vector<bool> is_missing_;
   std::size_t missing_ = 0;
   std::vector<Rank> to_call_;  ///< the next one last
-  std::vector<Visitor> held_;  ///< that nothing is known of yet, at most one of each rank
   Notify has_connected_;
   TaskScope* scope_ = nullptr;
 };

@@ -169,6 +169,8 @@ Task<Membership> join(Engine& engine, JoinOptions options, std::uint64_t fabric,
     Member member(state);
     co_await member.run();
   }
+  const bool are_some = state.neighbours.size() + 1 < state.membership.size;
+  if (state.links == ControlLinks::neighbours && are_some) state.membership.neighbours = state.neighbours;
   see_processes(state.membership);
   watch_hosts(state.membership);
   log(LogLevel::debug, "rank {} joined '{}' of {} after {}", state.options.rank, state.options.name,

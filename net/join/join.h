@@ -11,7 +11,8 @@
 namespace cohort {
 
 /// Meets the other ranks of a communicator: each learns who all the others are and has an authenticated
-/// control connection to each of them.
+/// control connection to each of them, or, where they are many on many hosts, to its neighbours in the
+/// ControlGraph: Membership::neighbours.
 ///
 /// Rank 0 listens at the address, the others call there, in any order. Every connection proves both ways that
 /// its ends know the job's secret, before anything is allocated for it; strangers are turned away and disturb
@@ -19,8 +20,9 @@ namespace cohort {
 /// cause.
 ///
 /// Threads: the engine's. Lifetime: the engine outlives the membership. Nothing is left listening but
-/// Membership::data_listener. Cost: a few round trips, and size * (size - 1) / 2 connections. The table of
-/// many ranks on many hosts goes down a tree, so that rank 0 sends it ⌈log2 size⌉ times.
+/// Membership::data_listener. Cost: a few round trips, and size * (size - 1) / 2 connections, or, of many
+/// ranks on many hosts, size * ⌈log2 size⌉: then the table goes down a tree, so that rank 0 sends it ⌈log2
+/// size⌉ times.
 ///
 /// Errors, on all ranks that take part: WorldSize and DuplicateRank with both sides' claims, MissingRanks
 /// with who is missing and who is there, PeerDied; at the ranks concerned: AuthFailed (another secret,
@@ -28,8 +30,7 @@ namespace cohort {
 /// InvalidArgument, SystemError (the address is taken).
 ///
 /// `fabric`: what this rank says of its devices, PeerInfo::fabric. `links`: of rank 0, for tests and
-/// measurements, which connections are made, in place of what it finds best; where not all are, the
-/// membership serves no communicator.
+/// measurements, which connections are made, in place of what it finds best.
 Task<Membership> join(Engine& engine, JoinOptions options, std::uint64_t fabric = 0,
                       std::optional<ControlLinks> links = std::nullopt);
 

@@ -85,9 +85,10 @@ Address decode_address(const std::string& text, std::string_view from) {
 }
 
 ControlLinks decode_links(std::uint8_t code, std::string_view from) {
-  if (code > static_cast<std::uint8_t>(ControlLinks::neighbours_only))
+  const auto links = static_cast<ControlLinks>(code);
+  if (links != ControlLinks::all && links != ControlLinks::neighbours)
     refuse(from, fmt::format("{} says of no control connections that they are made", code));
-  return static_cast<ControlLinks>(code);
+  return links;
 }
 
 Error decode_refusal(std::uint8_t code, std::uint32_t culprit, std::string_view text, std::string_view from) {

@@ -10,7 +10,7 @@ namespace {
 
 ControlLinks best_links(std::size_t ranks, const ControlGraph& graph) {
   const bool are_many = ranks >= ToldTable::kLeastForTree && !graph.is_complete();
-  return are_many ? ControlLinks::neighbours_first : ControlLinks::all;
+  return are_many ? ControlLinks::neighbours : ControlLinks::all;
 }
 
 }  // namespace

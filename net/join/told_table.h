@@ -19,7 +19,7 @@ namespace cohort {
 class ToldTable {
  public:
   /// Tables of fewer ranks are soon sent to each of them.
-  static constexpr Rank kLeastForTree = 128;
+  static constexpr Rank kLeastForTree = 64;
 
   /// `links`: which connections are made, in place of what is best.
   explicit ToldTable(std::span<const PeerInfo> peers, std::optional<ControlLinks> links = std::nullopt);

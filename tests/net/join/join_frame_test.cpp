@@ -118,8 +118,7 @@ TEST(JoinFrame, signals_come_back) {
 }
 
 TEST(JoinFrame, what_comes_before_records_says_how_many_and_which_connections_are_made) {
-  for (const auto links :
-       {ControlLinks::all, ControlLinks::neighbours_first, ControlLinks::neighbours_only}) {
+  for (const auto links : {ControlLinks::all, ControlLinks::neighbours}) {
     const JoinFrame table = decode_frame(encode_table(links), "rank 0");
     EXPECT_EQ(table.kind, JoinFrame::Kind::table);
     EXPECT_EQ(table.links, links);
@@ -128,7 +127,7 @@ TEST(JoinFrame, what_comes_before_records_says_how_many_and_which_connections_ar
     EXPECT_EQ(neighbours.links, links);
     EXPECT_EQ(neighbours.records, 19U);
   }
-  JoinFrameBytes bytes = encode_table(ControlLinks::neighbours_only);
+  JoinFrameBytes bytes = encode_table(ControlLinks::neighbours);
   bytes[5] = std::byte{3};
   const auto error = error_from([&] { static_cast<void>(decode_frame(bytes, "rank 0")); });
   EXPECT_EQ(kind_of(error), "ProtocolError");

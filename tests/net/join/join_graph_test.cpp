@@ -75,29 +75,24 @@ void expect_all_answer(Engine& engine, std::vector<Joined>& joined) {
   engine.run(everybody());
 }
 
-void expect_neighbours_join(Rank size, Rank ranks_per_host) {
+void expect_neighbours_join(Rank size, Rank ranks_per_host,
+                            std::optional<ControlLinks> links = ControlLinks::neighbours) {
   SCOPED_TRACE(fmt::format("{} ranks, {} on a host", size, ranks_per_host));
   test::WorldEngine engine(20);
-  std::vector<Joined> joined = join_on(engine, hosts_of(size, ranks_per_host), ControlLinks::neighbours_only);
+  std::vector<Joined> joined = join_on(engine, hosts_of(size, ranks_per_host), links);
   expect_one_table(joined);
   if (::testing::Test::HasFailure()) return;
   const ControlGraph graph = ControlGraph::of(joined[0].membership->peers);
   for (const Joined& one : joined) {
     const Membership& membership = *one.membership;
     EXPECT_EQ(connected(membership), graph.neighbours_of(membership.rank));
+    EXPECT_EQ(membership.is_sparse(), !graph.is_complete());
+    if (membership.is_sparse()) {
+      EXPECT_EQ(membership.neighbours, graph.neighbours_of(membership.rank));
+    }
     for (const Rank peer : connected(membership))
       EXPECT_EQ(membership.control[peer].local_address().is_unix(), membership.shares_host(peer));
   }
-  expect_all_answer(engine, joined);
-}
-
-void expect_all_join(Rank size, std::optional<ControlLinks> links) {
-  SCOPED_TRACE(fmt::format("{} ranks", size));
-  test::WorldEngine engine(20);
-  std::vector<Joined> joined = join_on(engine, hosts_of(size, 2), links);
-  expect_one_table(joined);
-  if (::testing::Test::HasFailure()) return;
-  for (const Joined& one : joined) EXPECT_EQ(connected(*one.membership).size(), size - 1);
   expect_all_answer(engine, joined);
 }
 
@@ -112,11 +107,9 @@ TEST(JoinGraph, few_ranks_are_all_neighbours) {
   for (const Rank size : {2, 5, 17}) expect_neighbours_join(size, 1);
 }
 
-TEST(JoinGraph, neighbours_pass_the_table_on_and_all_others_connect_then) {
-  for (const Rank size : {2, 3, 18, 40}) expect_all_join(size, ControlLinks::neighbours_first);
+TEST(JoinGraph, more_than_a_hundred_ranks_connect_with_their_neighbours_alone) {
+  expect_neighbours_join(131, 2, std::nullopt);
 }
-
-TEST(JoinGraph, that_is_how_more_than_a_hundred_ranks_join) { expect_all_join(131, std::nullopt); }
 
 TEST(JoinGraph, ranks_that_are_threads_connect_over_the_kernel_s_sockets) {
   const auto check = [](Engine& engine, Joined& joined) {
@@ -125,11 +118,11 @@ TEST(JoinGraph, ranks_that_are_threads_connect_over_the_kernel_s_sockets) {
     EXPECT_EQ(connected(membership), ControlGraph::of(membership.peers).neighbours_of(membership.rank));
     engine.run(exchange_ranks(membership));
   };
-  join_on_threads(hosts_of(24, 1), check, ControlLinks::neighbours_only);
+  join_on_threads(hosts_of(24, 1), check, ControlLinks::neighbours);
 }
 
 /// A rank that hears what rank 0 tells, and then does something else than pass it on.
-class ParentGoesWrong : public ::testing::TestWithParam<ControlLinks> {
+class ParentGoesWrong : public ::testing::Test {
  protected:
   static constexpr Rank kSize = 24;
   static constexpr Rank kParent = 1;
@@ -143,9 +136,9 @@ class ParentGoesWrong : public ::testing::TestWithParam<ControlLinks> {
     auto everybody = [&]() -> Task<> {
       std::vector<Task<>> ranks;
       for (Rank rank = 0; rank < kSize; ++rank)
-        ranks.push_back(rank == kParent
-                            ? go_wrong(world[rank], deed)
-                            : join_into(engine_, std::move(world[rank]), joined[rank], GetParam()));
+        ranks.push_back(rank == kParent ? go_wrong(world[rank], deed)
+                                        : join_into(engine_, std::move(world[rank]), joined[rank],
+                                                    ControlLinks::neighbours));
       co_await when_all(ranks);
     };
     engine_.run(everybody());
@@ -188,7 +181,7 @@ class ParentGoesWrong : public ::testing::TestWithParam<ControlLinks> {
   }
 };
 
-TEST_P(ParentGoesWrong, one_that_dies_is_named_on_all_ranks) {
+TEST_F(ParentGoesWrong, one_that_dies_is_named_on_all_ranks) {
   const Deed dies = [](JoinState&, std::vector<std::byte>&) -> Task<> { co_return; };
   const std::vector<Joined> joined = join_with(dies, std::chrono::minutes(1));
   for (Rank rank = 0; rank < kSize; ++rank) {
@@ -198,7 +191,7 @@ TEST_P(ParentGoesWrong, one_that_dies_is_named_on_all_ranks) {
   }
 }
 
-TEST_P(ParentGoesWrong, one_that_connects_and_falls_silent_is_named_at_the_deadline) {
+TEST_F(ParentGoesWrong, one_that_connects_and_falls_silent_is_named_at_the_deadline) {
   const Deed is_silent = [this](JoinState& state, std::vector<std::byte>&) -> Task<> {
     state.links = ControlLinks::all;  // passes nothing on
     ControlMesh mesh(state);
@@ -215,7 +208,7 @@ TEST_P(ParentGoesWrong, one_that_connects_and_falls_silent_is_named_at_the_deadl
   }
 }
 
-TEST_P(ParentGoesWrong, one_that_tells_another_table_than_rank_0_is_named_on_all_ranks) {
+TEST_F(ParentGoesWrong, one_that_tells_another_table_than_rank_0_is_named_on_all_ranks) {
   const Deed lies = [this](JoinState& state, std::vector<std::byte>& records) -> Task<> {
     PeerInfo child = state.membership.peers[kChild];
     child.incarnation ^= 1;
@@ -233,9 +226,6 @@ TEST_P(ParentGoesWrong, one_that_tells_another_table_than_rank_0_is_named_on_all
     }
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(Join, ParentGoesWrong,
-                         ::testing::Values(ControlLinks::neighbours_first, ControlLinks::neighbours_only));
 
 }  // namespace
 }  // namespace cohort::join_graph_test
