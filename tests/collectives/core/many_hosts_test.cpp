@@ -148,22 +148,6 @@ TEST(ManyHosts, a_death_is_heard_by_all_though_most_of_its_neighbours_compute) {
     }
 }
 
-TEST(ManyHosts, a_death_is_heard_by_all_when_one_of_its_neighbours_has_computed) {
-  world::Settings settings = crowded_hosts();
-  settings.dead = {{.process = kVictim, .step = kDiesLater}};
-  const std::vector<Rank> computing = neighbours_of(kVictim);
-  const auto body = [&](Communicator& comm) -> Task<> {
-    co_await comm.barrier();
-    if (comm.rank() == kVictim) {
-      co_await sleep_till_death(comm);
-      co_return;
-    }
-    if (std::ranges::binary_search(computing, comm.rank())) test::compute(comm.engine(), minutes(1));
-    co_await comm.barrier();
-  };
-  expect_all_name(test::outcomes_of_ranks_in_world(settings, body, small()), "PeerDied", kVictim);
-}
-
 TEST(ManyHosts, a_rank_that_is_stopped_is_named_on_all) {
   world::Settings settings = crowded_hosts();
   settings.dead = {{.process = kVictim, .step = kDiesLater, .is_silent = true}};
