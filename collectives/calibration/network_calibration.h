@@ -33,7 +33,8 @@ class NetworkCalibration {
 
   /// The model with what was measured in place of what was assumed: the same on all ranks. 14 calls of each
   /// of four kinds, on links of neighbours, or one of each kind where one takes more than 2 ms; and, if some
-  /// rank measures connections, three messages of up to 4 MiB over one and over several, by turns.
+  /// rank measures connections, three messages of up to 4 MiB over one and over several by turns, and again
+  /// if several win.
   Task<CostModel> measure();
 
  private:
@@ -54,7 +55,7 @@ class NetworkCalibration {
     double byte_us = 0;
   };
   /// More than one only if these carry clearly more, between all pairs. `byte_us`: over one, of what is
-  /// smaller.
+  /// smaller; where that is much, nothing is measured.
   Task<Spread> best_connections(double byte_us);
   void use(unsigned spread_over, unsigned made) const {
     if (use_connections_) use_connections_(spread_over, made);

@@ -85,7 +85,7 @@ class ConnectionsOverCappedFlows(unittest.TestCase):
 
     def test_ranks_that_measure_find_out(self):
         """As long as one message takes less than joining has for that: more than many a slow host has."""
-        self.cap("200mbit")
+        self.cap("400mbit")
         for _ in range(5):
             log = self.run_bench("auto", COHORT_DEBUG="info")[1]
             self.assertIn("large messages to other hosts go over ", log)
