@@ -16,8 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLibrary = "libmpi.so.12";
-/// From the folder of the command: of a build, and of an installation.
-constexpr const char* kPlaces[] = {"../lib/cohort/mpi", "../" COHORT_LIBDIR "/cohort/mpi"};
+/// From the folder of the command: of a build, of an installation, and in the Python package of a wheel.
+constexpr const char* kPlaces[] = {"../lib/cohort/mpi", "../" COHORT_LIBDIR "/cohort/mpi", "../mpi"};
 
 fs::path find_folder() {
   const fs::path own = fs::path(own_program("")).parent_path();
