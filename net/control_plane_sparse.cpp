@@ -17,8 +17,9 @@ namespace {
 
 /// After which hellos go by all ways: whoever is on the way along the tree is stopped, or not there yet.
 constexpr Duration kTreePatience = std::chrono::seconds(5);
-/// A goodbye that is passed on may come later than the end of a connection to whoever said it.
-constexpr Duration kGoodbyeTime = std::chrono::milliseconds(250);
+/// The end of a connection to whoever is no neighbour may come before what it has said last, a goodbye or a
+/// cause. Its neighbours hear that first, and pass it on, as they do a death.
+constexpr Duration kGoodbyeTime = std::chrono::seconds(3);
 /// Where all leave at once, nobody needs another way any more.
 constexpr Duration kBridgeTime = std::chrono::milliseconds(250);
 
