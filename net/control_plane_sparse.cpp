@@ -17,9 +17,11 @@ namespace {
 
 /// After which hellos go by all ways: whoever is on the way along the tree is stopped, or not there yet.
 constexpr Duration kTreePatience = std::chrono::seconds(5);
-/// The end of a connection to whoever is no neighbour may come before what it has said last, a goodbye or a
-/// cause. Its neighbours hear that first, and pass it on, as they do a death.
-constexpr Duration kGoodbyeTime = std::chrono::seconds(3);
+/// A goodbye that is passed on may come later than a refusal of who said it.
+constexpr Duration kGoodbyeTime = std::chrono::milliseconds(250);
+/// The end of a connection to whoever is no neighbour may come before the cause that it has said last. Its
+/// neighbours hear that first, and pass it on, as they do a death.
+constexpr Duration kLastWordTime = std::chrono::seconds(3);
 /// Where all leave at once, nobody needs another way any more.
 constexpr Duration kBridgeTime = std::chrono::milliseconds(250);
 
@@ -172,7 +174,8 @@ Task<> ControlPlane::listen_to_caller(Rank peer) {
 }
 
 Task<> ControlPlane::end_later(Rank peer) {
-  if (!peers_[peer].departed) co_await engine_.sleep_for(kGoodbyeTime);
+  if (!peers_[peer].departed)
+    co_await engine_.sleep_for(peers_[peer].has_refused ? kGoodbyeTime : kLastWordTime);
   end(peer);
 }
 
