@@ -174,8 +174,8 @@ Task<> ControlPlane::listen_to_caller(Rank peer) {
 }
 
 Task<> ControlPlane::end_later(Rank peer) {
-  if (!peers_[peer].departed)
-    co_await engine_.sleep_for(peers_[peer].has_refused ? kGoodbyeTime : kLastWordTime);
+  const Duration grace = peers_[peer].has_refused ? kGoodbyeTime : kLastWordTime;
+  if (!peers_[peer].departed) co_await engine_.sleep_for(grace);
   end(peer);
 }
 
