@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// clang-format off
 // The program of an article on gradients (docs/use/hccl.md), as it was printed but for what is marked "Repaired".
 // Build: g++ -std=c++11 ... -lcohort_hccl. Run: ./hccl_gradients RANK SIZE for each rank, in any order.
-// clang-format off
 // 文件名: aigc_hccl_gradient_allreduce.cpp (模拟hccl仓库中ACL API使用示例)
 #include "acl/acl.h"
 #include "acl/acl_tdt.h" // for ACL TDT collective communication APIs
