@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Which sanitizers this file is compiled for: g++ defines macros, clang answers questions.
+/// Which sanitizers this file is compiled for: g++ defines macros, clang answers questions. Some systems' headers define
+/// the question as 0 for compilers that lack it, so only clang is asked.
 namespace cohort::sanitizers {
 
-#if defined(__has_feature)
+#if defined(__clang__)
 inline constexpr bool kAddress = __has_feature(address_sanitizer);
 inline constexpr bool kThread = __has_feature(thread_sanitizer);
 #else
