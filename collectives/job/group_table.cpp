@@ -82,9 +82,12 @@ Task<GroupTable::Group*> GroupTable::make(const Plan& plan) {
 /// An engine that stood still comes to its deadline before it has read what others say.
 Task<std::optional<Error>> GroupTable::failure_when_late(Group& group, Duration timeout) {
   const auto is_settled = [&group] { return group.failure_ || group.is_complete(); };
-  CancelScope uncancelled;
-  Task<> hearing = with_scope(uncancelled, listen_for(engine_, kNewsTime, is_settled));
-  co_await hearing;
+  // Where all have answered this rank, those who wait for another one know better, and come first.
+  for (int turn = 0; turn == 0 || (turn == 1 && group.is_bound() && !is_settled()); ++turn) {
+    CancelScope uncancelled;
+    Task<> hearing = with_scope(uncancelled, listen_for(engine_, kNewsTime, is_settled));
+    co_await hearing;
+  }
   if (group.failure_) co_return group.failure_;
   if (group.is_complete()) co_return std::nullopt;
   co_return not_made_in_time(group, timeout);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Which sanitizers this file is compiled for: g++ defines macros, clang answers questions. Some systems' headers define
-/// the question as 0 for compilers that lack it, so only clang is asked.
+/// Which sanitizers this file is compiled for: g++ defines macros, clang answers questions. Only clang is
+/// asked, since headers of the system may define the question as 0 for compilers that lack it.
 namespace cohort::sanitizers {
 
 #if defined(__clang__)

@@ -10,6 +10,8 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -93,6 +95,36 @@ TEST(GroupAttemptsInTurn, are_not_failed_by_the_echo_of_those_before) {
   };
   test::run_ranks_in_world(2, body);
   test::run_ranks_in_world(2, body, {}, 2);
+}
+
+/// In whatever state of the making: those who wait for another one do not stand for it.
+TEST(GroupAttemptsInTurn, name_who_computes_meanwhile) {
+  CommunicatorOptions options;
+  options.timeout = seconds(1);
+  int failed = 0;
+  for (std::int64_t begun = 0; begun <= 120; begun += 3) {
+    const auto body = [begun, &failed](Communicator& comm) -> Task<> {
+      const std::vector<Rank> all = {0, 1, 2, 3};
+      co_await comm.barrier();
+      const auto make = [&]() -> Task<> {
+        Communicator group = co_await comm.group(all, "half");
+        if (comm.rank() != 3) co_await comm.engine().sleep_for(seconds(4));
+      };
+      const auto stop = [&]() -> Task<> {
+        co_await comm.engine().sleep_for(microseconds(begun));
+        if (comm.rank() == 3) test::compute(comm.engine(), seconds(3));
+      };
+
+      const auto both = [&]() -> Task<> { co_await when_all(make(), stop()); };
+      const auto error = co_await error_of(both());
+      if (!error || comm.rank() == 3) co_return;
+      ++failed;
+      EXPECT_EQ(kind_of(error), "DeadlineExceeded");
+      EXPECT_EQ(error->culprit(), std::optional<Rank>(3)) << begun << " us: " << error->what();
+    };
+    test::run_ranks_in_world(4, body, options);
+  }
+  EXPECT_GT(failed, 0) << "no group was only half made";
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, GroupAttempts,
