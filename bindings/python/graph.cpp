@@ -55,10 +55,11 @@ std::optional<graph::ReduceForm> parse_form(const std::string& name) {
 /// As Python has them: (name, ready_us, bytes).
 using Given = std::vector<std::tuple<std::string, double, std::uint64_t>>;
 
-std::vector<graph::Item> items_of(const Given& given) {
+std::vector<graph::Item> items_of(Given given) {
   std::vector<graph::Item> items;
-  for (const auto& [name, ready_us, bytes] : given)
-    items.push_back({.name = name, .ready_us = ready_us, .bytes = bytes});
+  items.reserve(given.size());
+  for (auto& [name, ready_us, bytes] : given)
+    items.push_back({.name = std::move(name), .ready_us = ready_us, .bytes = bytes});
   graph::sort_by_readiness(items);
   return items;
 }
@@ -154,14 +155,14 @@ void define_planner(py::module_& module) {
       });
   module.def(
       "plan",
-      [](const Given& items, const LinearCost& cost, const graph::Limits& limits) {
-        return graph::plan_linear(items_of(items), cost, limits);
+      [](Given items, const LinearCost& cost, const graph::Limits& limits) {
+        return graph::plan_linear(items_of(std::move(items)), cost, limits);
       },
       py::arg("items"), py::arg("cost"), py::arg("limits") = graph::Limits{});
   module.def(
       "rules_of_others",
-      [](const Given& items, const LinearCost& cost) {
-        return graph::rules_of_others(items_of(items), graph::Cost::of(cost));
+      [](Given items, const LinearCost& cost) {
+        return graph::rules_of_others(items_of(std::move(items)), graph::Cost::of(cost));
       },
       py::arg("items"), py::arg("cost"));
   module.def(

@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from cohort.graph import (DistGraphBuildError, GEDistributedOptimizer, LinearCost, MemoryOverflowError, PerformanceMonitor,
                           Replanning)
 from cohort.graph.memory import GradientMemory, Slot
+from cohort.graph.observed import cost_beside, points_of
 
 from graph_training import SOON, batch, by_ddp, by_plan, layers, network, refused, same, same_on_all, sgd, state_of, train
 
@@ -41,6 +42,46 @@ def part_overlap_that_does_not_pay_is_given_up():
     optimizer.reduction.planning.overlaps = True
     planning.after_backward_us = 1e12
     assert not planning.settle_for_less_overlap(1e9) and planning.is_pipelined
+
+
+def part_costs_beside_backward_are_learnt():
+    """From when buckets were averaged, of which each begins where the one before it ends or its last gradient is there."""
+    alone = LinearCost(100.0, 40.0, 0.001)
+    sizes, ready = [1000, 50_000, 200_000, 8000], [0.0, 10.0, 2000.0, 2001.0]
+    beside = LinearCost(560.0, 500.0, 0.002)
+    ends = []
+    for size, moment in zip(sizes, ready):
+        begins = [moment + beside.idle_us, *(end + beside.queued_us for end in ends[-1:])]
+        ends.append(max(begins) + beside.byte_us * size)
+    learnt = cost_beside(alone, points_of(sizes, ready, ends, alone))
+    for one, other in ((learnt.idle_us, 560.0), (learnt.queued_us, 500.0), (learnt.byte_us, 0.002)):
+        assert abs(one - other) < 1e-6 * other, learnt
+    assert len(points_of(sizes, ready, [ends[0], -1.0, *ends[2:]], alone)) == 3
+    fast = cost_beside(alone, [(1000, 1.0), (100_000, 2.0)])
+    assert (fast.idle_us, fast.queued_us, fast.byte_us) == (100.0, 40.0, 0.001)
+    equal = cost_beside(alone, [(1000, 300.0), (1000, 500.0)])
+    assert abs(equal.queued_us - 399.0) < 1e-9 and equal.byte_us == 0.001
+    steep = cost_beside(alone, [(1000, 20.0), (100_000, 640.0)])
+    assert steep.queued_us == 40.0 and abs(steep.byte_us - 0.006) < 1e-4
+    assert cost_beside(alone, []) is alone
+
+
+def part_the_plan_whose_steps_ended_first_is_taken():
+    """By times that are given."""
+    model = network()
+    optimizer = GEDistributedOptimizer(model=model, optimizer=sgd(model), replanning=SOON)
+    train(model, optimizer, 30)
+    planning = optimizer.reduction.planning
+    planning.after_backward_us = 1e12
+    planning.insertion = whole = planning._insert("synchronous")
+    planning.bucket_bytes = 1
+    single = planning._insert("compute_communication_overlap")
+    costs = [LinearCost(float(start), 0.0, 0.001) for start in range(3)]
+    planning.tried = [(5e6, whole, costs[0]), (3e6, single, costs[1]), (9e6, whole, costs[2])]
+    assert planning._settle(whole) and planning.stage == "settled"
+    assert planning.plan.hash == single.plan.hash and planning.cost is costs[1] and planning.expected_us == 3e6
+    planning.tried = [(9e6, whole, costs[0]), (3e6, single, costs[1])]
+    assert not planning._settle(whole) and planning.plan.hash == single.plan.hash
 
 
 def part_compression_is_decided_by_cost():

@@ -11,9 +11,11 @@ import torch
 import torch.distributed as dist
 
 from .. import _cohort
+from .._cohort import LinearCost
 from .errors import DistGraphBuildError
 from .lazy import least_bytes, send_order
 from .memory import Slot
+from .observed import Observed, cost_beside, points_of
 from .options import Options
 from .ways import AnyWay, measure_cost, most_of_all
 
@@ -54,16 +56,16 @@ def compare_plans(plan: Any, way: AnyWay) -> None:
 
 class Planning:
     """First gradients are reduced after backward, so that ready times are those of compute alone. From these, the latest
-    rank's, and a measured cost a plan is made, and once more from the ready times beside communication, until it stays the
-    same, at most `most_rounds`; smart_overlap goes back to the first where that was over sooner. From then on predicted and
-    measured ends are compared: where they differ on a rank for `patience` steps, all begin anew. Every rank makes the same
-    steps of it at the same time."""
+    rank's, and a measured cost a plan is made, and again from the ready times and costs of buckets beside backward, at most
+    `most_rounds` of them; the one whose steps ended first is taken, by smart_overlap that without overlap, too. From then on
+    predicted and measured ends are compared: where they differ on a rank for `patience` steps, all begin anew. Every rank
+    makes the same steps of it at the same time."""
 
     def __init__(self, slots: Sequence[Slot], way: AnyWay, options: Options) -> None:
         self.slots, self.way, self.options = list(slots), way, options
         self.rule = options.replanning
         self.bucket_bytes = options.bucket_bytes
-        self.cost = measure_cost(way, sum(slot.bytes for slot in slots))
+        self.alone = self.cost = measure_cost(way, sum(slot.bytes for slot in slots))
         self.plans = 0
         self.decisions: List[str] = []
         self.ready_us = {slot.name: float(place) for place, slot in enumerate(reversed(self.slots))}
@@ -73,6 +75,7 @@ class Planning:
         self.after_backward_us = 0.0  # when steps end whose gradients are reduced after backward
         self.overlaps = True
         self.why_after_backward = ""
+        self.tried: List[Tuple[float, Any, LinearCost]] = []  # plans, with when their steps ended, and the costs they are made from
         self.insertion = self._insert("synchronous")
         compare_plans(self.plan, self.way)
         self.begin("profiling")
@@ -81,10 +84,12 @@ class Planning:
         """A stage: profiling, refining or settled."""
         self.stage = stage
         self.steps = self.steps_beyond = 0
-        self.rounds = 0 if stage == "profiling" else self.rounds
+        if stage == "profiling":
+            self.rounds, self.tried = 0, []
         self._samples: Dict[str, List[float]] = {slot.name: [] for slot in self.slots}
         self._forwards: List[float] = []
         self._ends: List[float] = []
+        self._observed = Observed(len(self.plan.buckets))
 
     @property
     def plan(self) -> Any:
@@ -130,8 +135,9 @@ class Planning:
             _cohort.check_memory(made.graph, self.options.memory.limit)
         return made
 
-    def add(self, ready_us: Dict[str, float], forward_us: float, end_us: float) -> Optional[str]:
-        """A step that every rank made as always. What is to be done: "plan", "profile", or nothing."""
+    def add(self, ready_us: Dict[str, float], forward_us: float, end_us: float, ends_us: Dict[int, float]) -> Optional[str]:
+        """A step that every rank made as always, and when buckets were averaged in it, as far as that is known. What is to be
+        done: "plan", "profile", or nothing."""
         self.steps += 1
         if self.stage == "settled":
             self._compare_with_expected(end_us)
@@ -141,6 +147,7 @@ class Planning:
                 self._samples[name].append(us)
             self._forwards.append(forward_us)
             self._ends.append(end_us)
+            self._observed.add(ends_us)
         return "plan" if self.steps >= self.rule.skipped_steps + self.rule.profile_steps else None
 
     def _compare_with_expected(self, end_us: float) -> None:
@@ -157,7 +164,7 @@ class Planning:
 
     def profile_again(self) -> None:
         """A collective: costs may be others now, too."""
-        self.cost = measure_cost(self.way, sum(slot.bytes for slot in self.slots))
+        self.alone = self.cost = measure_cost(self.way, sum(slot.bytes for slot in self.slots))
         self.decisions.append(f"profile: measured and predicted ends differed by more than {self.rule.tolerance:.0%} for "
                               f"{self.rule.patience} steps")
         self.overlaps, self.why_after_backward = True, ""
@@ -167,14 +174,19 @@ class Planning:
     def plan_anew(self) -> bool:
         """From what was sampled; whether there is another plan. A collective."""
         mine = [statistics.median(self._samples[slot.name]) for slot in self.slots]
-        shared = most_of_all([*mine, statistics.median(self._forwards), statistics.median(self._ends)], self.way.group)
+        own_ends = self._observed.medians()
+        shared = most_of_all([*mine, statistics.median(self._forwards), statistics.median(self._ends), *own_ends], self.way.group)
+        count = len(mine)
         self.ready_us = {slot.name: us for slot, us in zip(self.slots, shared)}
-        self.forward_us, end_us = shared[-2], shared[-1]
+        self.forward_us, end_us = shared[count:count + 2]
         if self.stage == "profiling":
             self.after_backward_us = end_us
+        else:
+            self.tried.append((end_us, self.insertion, self.cost))
+            self.cost = self._cost_beside(shared[count + 2:])
         made = self._insert(self.options.allreduce_strategy)
         compare_plans(made.plan, self.way)
-        is_new = self.stage == "profiling" or made.plan.hash != self.plan.hash
+        is_new = all(made.plan.hash != insertion.plan.hash for _, insertion, _ in self.tried)
         if is_new and self.rounds < self.rule.most_rounds:
             self.rounds += 1
             self.plans += 1
@@ -182,13 +194,29 @@ class Planning:
             self.decisions += made.decisions
             self.begin("refining")
             return True
-        if not is_new:
-            self.insertion = made
+        return self._settle(made)
+
+    def _cost_beside(self, ends_us: Sequence[float]) -> LinearCost:
+        """Of buckets that are sent while backward runs, from when they were averaged."""
+        if not self.is_pipelined:
+            return self.alone
+        ready = [max(self.ready_us[name] for name, *_ in self.items[first:end]) for first, end in self.cuts]
+        return cost_beside(self.alone, points_of([bucket[2] for bucket in self.plan.buckets], ready, ends_us, self.alone))
+
+    def _settle(self, made: Any) -> bool:
+        """For the plan whose steps ended first. Whether that is another one than the last."""
+        last = self.plan.hash
+        end_us, self.insertion, cost = min(self.tried, key=lambda one: one[0])
+        is_other = self.plan.hash != last
+        if made.plan.hash == self.plan.hash:
+            self.insertion = made  # the same, from what is known by now
+        else:
+            self.cost = cost
+        self.plans += is_other
         predicted = self.plan.finish_us
-        is_as_predicted = not is_new and abs(end_us - predicted) <= self.rule.tolerance * predicted
-        self.expected_us = predicted if is_as_predicted else end_us
+        self.expected_us = predicted if abs(end_us - predicted) <= self.rule.tolerance * predicted else end_us
         self.begin("settled")
-        return self.settle_for_less_overlap(end_us)
+        return self.settle_for_less_overlap(end_us) or is_other
 
     def settle_for_less_overlap(self, end_us: float) -> bool:
         """Where cores both compute and send, what is sent beside backward may slow it by more than it hides. Whether the plan

@@ -422,17 +422,24 @@ class Reduction:
             self._lay_out()
         elif self.present > 1 - 1e-6 and not self._is_partial:  # all had a batch
             ready = {slot.name: slot.ready_us for slot in self.slots}
-            if self.planning.add(ready, step.first_ready_us, step.end_us) == "plan" and self.planning.plan_anew():
+            ends = self._ends_us(step)
+            if self.planning.add(ready, step.first_ready_us, step.end_us, ends) == "plan" and self.planning.plan_anew():
                 self._lay_out()
         elif self._is_partial and self.planning.stage == "profiling":
             self._plan_partly(step)
         if self.options.memory.buffer_size == "dynamic" and self.planning.stage == "settled":
             self._adjust(flags[THROUGHPUT])
 
+    def _ends_us(self, step: Step) -> Dict[int, float]:
+        """When buckets were averaged, where the works know that, and as long as all cost what their bytes do."""
+        if not self.way.is_timed or any(bucket.compresses for bucket in self.memory.buckets):
+            return {}
+        return {sent.bucket: sent.end_us for sent in step.buckets if sent.bucket < len(self.memory.buckets)}
+
     def _plan_partly(self, step: Step) -> None:
         """One plan, from the ready times alone: what is sent differs from step to step, so that ends say nothing."""
         ready = {slot.name: slot.ready_us for slot in self.slots}
-        if self.present > 1 - 1e-6 and self.planning.add(ready, step.first_ready_us, step.end_us) == "plan":
+        if self.present > 1 - 1e-6 and self.planning.add(ready, step.first_ready_us, step.end_us, {}) == "plan":
             self.planning.plan_anew()
             self.planning.begin("settled")
             self._lay_out()

@@ -45,6 +45,8 @@ def is_divided_first(kind: torch.dtype) -> bool:
 class AnyWay:
     """Over whatever backend the group has."""
 
+    is_timed = False  # works know when they were over
+
     def __init__(self, group: Any) -> None:
         self.group = group
         self.size = dist.get_world_size(group)
@@ -55,7 +57,7 @@ class AnyWay:
             tensor.mul_(1.0 / self.size)
         op = dist.ReduceOp.SUM if is_divided_first(tensor.dtype) else dist.ReduceOp.AVG
         work = dist.all_reduce(tensor, op, group=self.group, async_op=True)
-        return Started(bucket, work, launched, is_timed=False)
+        return Started(bucket, work, launched, self.is_timed)
 
     def decide(self, cost: LinearCost, elements: int) -> Tuple[bool, str]:
         return False, "not asked for"
@@ -73,6 +75,8 @@ class CohortWay(AnyWay):
     """Over groups of buckets' own, one after another: other calls of the program may come between. Host by host and in
     compressed form where that is asked for."""
 
+    is_timed = True
+
     def __init__(self, group: Any, options: Options) -> None:
         super().__init__(group)
         from .. import torch as backend
@@ -89,7 +93,7 @@ class CohortWay(AnyWay):
 
     def start(self, tensor: torch.Tensor, name: str, compresses: bool = False, bucket: int = 0) -> Started:
         launched = time.perf_counter()
-        return Started(bucket, self._buckets.reduce(tensor, name, compresses), launched, is_timed=True)
+        return Started(bucket, self._buckets.reduce(tensor, name, compresses), launched, self.is_timed)
 
     def decide(self, cost: LinearCost, elements: int) -> Tuple[bool, str]:
         if self._always:
