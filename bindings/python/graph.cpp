@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -62,6 +63,19 @@ std::vector<graph::Item> items_of(Given given) {
     items.push_back({.name = std::move(name), .ready_us = ready_us, .bytes = bytes});
   graph::sort_by_readiness(items);
   return items;
+}
+
+/// The same buckets, with other ready times of the items, in their order, and costs. A bucket is sent behind
+/// those before it, so that an item counts as ready once those before it are.
+Plan evaluated(Plan plan, const std::vector<double>& ready_us, const LinearCost& cost) {
+  if (ready_us.size() != plan.items.size())
+    throw py::value_error(
+        fmt::format("{} ready times for a plan of {} items", ready_us.size(), plan.items.size()));
+  double latest = 0;
+  for (std::size_t i = 0; i < ready_us.size(); ++i)
+    plan.items[i].ready_us = latest = std::max(latest, ready_us[i]);
+  graph::evaluate(plan, graph::Cost::of(cost));
+  return plan;
 }
 
 std::vector<graph::CostPoint> points_of(const std::vector<std::pair<std::uint64_t, double>>& given) {
@@ -138,6 +152,7 @@ void define_planner(py::module_& module) {
       .def_readonly("finish_us", &Plan::finish_us)
       .def_property_readonly("exposed_us", &Plan::exposed_us)
       .def_property_readonly("hash", &Plan::hash)
+      .def("evaluated", &evaluated, py::arg("ready_us"), py::arg("cost"))
       .def_property_readonly(
           "items",
           [](const Plan& plan) {

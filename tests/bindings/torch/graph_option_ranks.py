@@ -19,6 +19,7 @@ from cohort.graph import (DistGraphBuildError, GEDistributedOptimizer, LinearCos
                           Replanning)
 from cohort.graph.memory import GradientMemory, Slot
 from cohort.graph.observed import cost_beside, points_of
+from cohort.graph.planning import Tried
 
 from graph_training import SOON, batch, by_ddp, by_plan, layers, network, refused, same, same_on_all, sgd, state_of, train
 
@@ -76,12 +77,22 @@ def part_the_plan_whose_steps_ended_first_is_taken():
     planning.insertion = whole = planning._insert("synchronous")
     planning.bucket_bytes = 1
     single = planning._insert("compute_communication_overlap")
+    ready = [1000.0] * len(single.plan.items)
     costs = [LinearCost(float(start), 0.0, 0.001) for start in range(3)]
-    planning.tried = [(5e6, whole, costs[0]), (3e6, single, costs[1]), (9e6, whole, costs[2])]
-    assert planning._settle(whole) and planning.stage == "settled"
-    assert planning.plan.hash == single.plan.hash and planning.cost is costs[1] and planning.expected_us == 3e6
-    planning.tried = [(9e6, whole, costs[0]), (3e6, single, costs[1])]
-    assert not planning._settle(whole) and planning.plan.hash == single.plan.hash
+    known = single.plan.evaluated(ready, costs[1])
+    assert known.hash == single.plan.hash and known.finish_us > 1000.0 and known.items[0][1] == 1000.0
+    planning.tried = [Tried(5e6, whole, whole.plan, costs[0]), Tried(3e6, single, known, costs[1]), Tried(9e6, whole, whole.plan, costs[2])]
+    assert planning._settle() and planning.stage == "settled"
+    assert planning.insertion is single and planning.cost is costs[1] and planning.expected_us == 3e6
+    assert planning.plan.finish_us == known.finish_us
+    planning.tried = [Tried(9e6, whole, whole.plan, costs[0]), Tried(3e6, single, known, costs[1])]
+    assert not planning._settle() and planning.plan.hash == single.plan.hash
+    try:
+        single.plan.evaluated([1.0], costs[0])
+    except ValueError as failure:
+        assert f"1 ready times for a plan of {len(ready)} items" in str(failure), failure
+    else:
+        raise AssertionError("one ready time for all items was taken")
 
 
 def part_compression_is_decided_by_cost():

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 import torch.distributed as dist
@@ -54,6 +54,15 @@ def compare_plans(plan: Any, way: AnyWay) -> None:
                                       "give all ranks the same model, options and version of cohort")
 
 
+class Tried(NamedTuple):
+    """A plan that steps were made with."""
+
+    end_us: float  # of those steps
+    insertion: Any
+    plan: Any  # the insertion's, with the ready times and costs that they showed
+    cost: LinearCost
+
+
 class Planning:
     """First gradients are reduced after backward, so that ready times are those of compute alone. From these, the latest
     rank's, and a measured cost a plan is made, and again from the ready times and costs of buckets beside backward, at most
@@ -75,7 +84,8 @@ class Planning:
         self.after_backward_us = 0.0  # when steps end whose gradients are reduced after backward
         self.overlaps = True
         self.why_after_backward = ""
-        self.tried: List[Tuple[float, Any, LinearCost]] = []  # plans, with when their steps ended, and the costs they are made from
+        self.tried: List[Tried] = []
+        self._evaluated: Optional[Tried] = None  # what is known of the plan in use, beyond what it was made from
         self.insertion = self._insert("synchronous")
         compare_plans(self.plan, self.way)
         self.begin("profiling")
@@ -93,7 +103,8 @@ class Planning:
 
     @property
     def plan(self) -> Any:
-        return self.insertion.plan
+        known = self._evaluated
+        return known.plan if known is not None and known.insertion is self.insertion else self.insertion.plan
 
     @property
     def cuts(self) -> List[Tuple[int, int]]:
@@ -182,19 +193,20 @@ class Planning:
         if self.stage == "profiling":
             self.after_backward_us = end_us
         else:
-            self.tried.append((end_us, self.insertion, self.cost))
             self.cost = self._cost_beside(shared[count + 2:])
+            plan = self.plan.evaluated([self.ready_us[name] for name, *_ in self.items], self.cost)
+            self.tried.append(Tried(end_us, self.insertion, plan, self.cost))
         made = self._insert(self.options.allreduce_strategy)
         compare_plans(made.plan, self.way)
-        is_new = all(made.plan.hash != insertion.plan.hash for _, insertion, _ in self.tried)
-        if is_new and self.rounds < self.rule.most_rounds:
+        is_new = all(made.plan.hash != one.plan.hash for one in self.tried)
+        if is_new and self.rounds < max(1, self.rule.most_rounds):
             self.rounds += 1
             self.plans += 1
             self.insertion = made
             self.decisions += made.decisions
             self.begin("refining")
             return True
-        return self._settle(made)
+        return self._settle()
 
     def _cost_beside(self, ends_us: Sequence[float]) -> LinearCost:
         """Of buckets that are sent while backward runs, from when they were averaged."""
@@ -203,20 +215,16 @@ class Planning:
         ready = [max(self.ready_us[name] for name, *_ in self.items[first:end]) for first, end in self.cuts]
         return cost_beside(self.alone, points_of([bucket[2] for bucket in self.plan.buckets], ready, ends_us, self.alone))
 
-    def _settle(self, made: Any) -> bool:
+    def _settle(self) -> bool:
         """For the plan whose steps ended first. Whether that is another one than the last."""
-        last = self.plan.hash
-        end_us, self.insertion, cost = min(self.tried, key=lambda one: one[0])
-        is_other = self.plan.hash != last
-        if made.plan.hash == self.plan.hash:
-            self.insertion = made  # the same, from what is known by now
-        else:
-            self.cost = cost
+        last, best = self.tried[-1], min(self.tried, key=lambda one: one.end_us)
+        self._evaluated, self.insertion, self.cost = best, best.insertion, best.cost
+        is_other = best.plan.hash != last.plan.hash
         self.plans += is_other
-        predicted = self.plan.finish_us
-        self.expected_us = predicted if abs(end_us - predicted) <= self.rule.tolerance * predicted else end_us
+        predicted = best.plan.finish_us
+        self.expected_us = predicted if abs(best.end_us - predicted) <= self.rule.tolerance * predicted else best.end_us
         self.begin("settled")
-        return self.settle_for_less_overlap(end_us) or is_other
+        return self.settle_for_less_overlap(best.end_us) or is_other
 
     def settle_for_less_overlap(self, end_us: float) -> bool:
         """Where cores both compute and send, what is sent beside backward may slow it by more than it hides. Whether the plan
