@@ -135,6 +135,14 @@ inline constexpr std::chrono::milliseconds kMostTakenFor{640};
 inline constexpr std::chrono::milliseconds kTooMuchYielded{12};
 inline constexpr std::chrono::milliseconds kMostYieldedRemembered{14};
 inline constexpr std::chrono::milliseconds kSleepsAfterYields{5};
+/// Among ranks that were started apart: waits in a row for which giving the core away has not paid, after
+/// which the engine sleeps at once. More lets ranks that cannot yield to each other keep cores; fewer costs
+/// wakes where a yield is enough.
+inline constexpr unsigned kMostFruitlessYields = 4;
+/// So many waits it sleeps at once then, and up to the second figure when that happens again: longer tries in
+/// vain less often, and learns later that yielding pays again.
+inline constexpr unsigned kLeastWaitsAsleep = 8;
+inline constexpr unsigned kMostWaitsAsleep = 64;
 }  // namespace waiting
 
 /// Copying and combining memory.
@@ -174,6 +182,10 @@ inline constexpr std::size_t kCombined = kCoreCache / 4;
 inline constexpr std::size_t kBufferInHost = 4 * kCoreCache;
 /// Turns between looks at a stream from which nobody waits for anything.
 inline constexpr unsigned kTurnsBetweenLooks = 16;
+/// Of a link over several connections: so much goes over each in turn, of payloads from the second size on.
+/// Smaller stripes take more system calls, larger ones leave connections without bytes.
+inline constexpr std::size_t kStripe = 64 * kKiB;
+inline constexpr std::size_t kStripeFrom = 2 * kStripe;
 /// Messages over sockets: in one packet, in a piece of a larger one, received at once.
 inline constexpr std::size_t kMostPacket = 64 * kKiB;
 inline constexpr std::size_t kPacketsAtOnce = 16 * kKiB;

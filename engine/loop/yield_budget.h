@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/engine/tuning.h>
+
 #include <algorithm>
 #include <atomic>
 
@@ -46,11 +48,9 @@ class YieldBudget {
     next_rest_ = std::min(2 * next_rest_, kLongestRest);
   }
 
-  /// More lets ranks that cannot yield to each other keep cores; fewer costs wakes where a yield is enough.
-  static constexpr unsigned kMostFailures = 4;
-  /// In waits.
-  static constexpr unsigned kFirstRest = 8;
-  static constexpr unsigned kLongestRest = 64;
+  static constexpr unsigned kMostFailures = tuning::waiting::kMostFruitlessYields;
+  static constexpr unsigned kFirstRest = tuning::waiting::kLeastWaitsAsleep;
+  static constexpr unsigned kLongestRest = tuning::waiting::kMostWaitsAsleep;
 
  private:
   static constinit inline std::atomic<bool> ranks_are_apart = false;

@@ -21,10 +21,9 @@ namespace cohort::tcp {
 /// All connections take as many bytes: the slowest one decides. One that breaks ends the stream.
 class StripedStream final : public framed::ByteStream {
  public:
-  /// What goes over each connection in turn, of payloads from the second size on. Smaller stripes take more
-  /// system calls, larger ones leave connections without bytes. Both ends go by them.
-  static constexpr std::size_t kStripe = 64 * tuning::kKiB;
-  static constexpr std::size_t kStripeFrom = 2 * kStripe;
+  /// What goes over each connection in turn, of payloads from the second size on. Both ends go by them.
+  static constexpr std::size_t kStripe = tuning::sockets::kStripe;
+  static constexpr std::size_t kStripeFrom = tuning::sockets::kStripeFrom;
   static_assert(kStripe >= tuning::sockets::kReceiveAtOnce, "else more than a stripe comes with a header");
 
   /// `streams`: connections, at least one; each keeps bytes that nobody has received. What is large goes over
