@@ -52,6 +52,9 @@ class KnownFigures {
   }
   void keep(const OfNetwork& figures) const { cache_.keep(key("network"), figures); }
 
+  /// What figures of that name, as "network", are kept as.
+  [[nodiscard]] std::string key(std::string_view what) const;
+
   [[nodiscard]] static OfSlots figures_of(const SlotCrossover& measured);
   /// Takes them, operator by operator.
   static void give(const OfSlots& figures, SlotCrossover& to);
@@ -59,7 +62,6 @@ class KnownFigures {
   static void give(const OfPull& figures, std::size_t core_cache_bytes, PullCrossover& to);
 
  private:
-  [[nodiscard]] std::string key(std::string_view what) const;
   template <class Figures>
   [[nodiscard]] std::optional<Figures> find(std::string_view what,
                                             std::chrono::hours most_age = FigureCache::kMostAge) const {
