@@ -47,7 +47,7 @@ NOT_PUBLIC = re.compile(
     r"engine/io/uring_driver\.h|net/(shm|tcp|verbs|framed|host)/|net/auth/(?!secret\.h)|net/join/(?!(join_options|root_info)\.h)"
     r"|collectives/(machines|core|onehost|calibration|selection|schedules/algorithms)/"
     r"|collectives/call/(?!(call|tensor_call|function_reduction|tensor_list|typed_arguments)\.h)"
-    r"|collectives/(job/(?!communicator_options\.h)|memory/(?!(shared_)?buffer\.h)|p2p/(?!message_request\.h))"
+    r"|collectives/(job/(?!(communicator_options|wording)\.h)|memory/(?!(shared_)?buffer\.h)|p2p/(?!message_request\.h))"
 )
 AS_PRINTED = ("samples/hccl_gradients.cpp",)  # a program of somebody else's, whose text is kept
 ABOVE_ENGINE = ("notify", "streams", "net", "collectives", "graph")

@@ -45,6 +45,8 @@ CommunicatorOptions options_from(const cohort_options* given) {
     options.join.size = given->size;
   }
   environment::warn_of_misspelt_variables(options.join.rank);
+  options.wording.call_timeout = "cohort_how::timeout_ns";
+  options.wording.at_once = "by giving a request";
   if (given == nullptr) return options;
   set_text(options.join.name, given->name);
   set_text(options.join.address, given->address);
@@ -52,6 +54,7 @@ CommunicatorOptions options_from(const cohort_options* given) {
   set_text(options.transport, given->transport);
   set_text(options.algorithm, given->algorithm);
   set_time(options.timeout, given->timeout_ns, "timeout_ns");
+  if (given->timeout_ns > 0) options.wording.timeout = "cohort_options::timeout_ns";
   set_time(options.join.timeout, given->join_timeout_ns, "join_timeout_ns");
   if (given->buffer_bytes != 0) options.buffer_bytes = given->buffer_bytes;
   if (given->heap_bytes != 0) options.heap_bytes = given->heap_bytes;

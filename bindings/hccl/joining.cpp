@@ -49,7 +49,11 @@ void take_variables(CommunicatorOptions& options) {
   const auto mebibytes = environment::number("HCCL_BUFFSIZE", 1, kMostMebibytes);
   if (mebibytes && options.buffer_bytes == 0) options.buffer_bytes = *mebibytes << 20;
   const auto limit = seconds_of("HCCL_EXEC_TIMEOUT");
-  if (limit && options.timeout == Duration::zero()) options.timeout = *limit;
+  if (limit && options.timeout == Duration::zero()) {
+    options.timeout = *limit;
+    options.wording.timeout = "HCCL_EXEC_TIMEOUT";
+  }
+  options.wording.at_once = "by HcclBatchSendRecv";
   const auto determinism = environment::text("HCCL_DETERMINISTIC");
   if (determinism && !environment::text("COHORT_DETERMINISM")) {
     if (*determinism == "true") options.determinism = Determinism::D1;

@@ -52,6 +52,7 @@ void Process::start() {
 void Process::join() {
   CommunicatorOptions options = CommunicatorOptions::from_environment();
   environment::warn_of_misspelt_variables(options.join.rank);
+  options.wording.at_once = "by MPI_Isend or MPI_Sendrecv";
   session_ = std::make_unique<bindings::Session>();
   auto world = std::make_shared<Comm>();
   world->shared = session_->join(std::move(options));

@@ -21,7 +21,7 @@ bool is_for_several(Operator op) {
 void check_lists(const TensorCall& call, Rank rank, Rank ranks) {
   const auto& [in, out, is_own_block, reduce, root] = call.arguments;
   if (!is_for_several(call.op))
-    refuse_call(fmt::format("{} is not for several tensors in one call: make a call for each, with when_all",
+    refuse_call(fmt::format("{} is not for several tensors in one call: make a call for each of them",
                             to_string(call.op)));
   const Form unit{.count = 1, .ranks = ranks, .root = root};
   const bool has_input = !call.op->has_one_buffer && !is_own_block;

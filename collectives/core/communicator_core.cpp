@@ -84,6 +84,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
       group_(group),
       place_(is_group_ ? group->place : place_of_root(membership_.size)),
       timeout_(timeout_of(options)),
+      wording_(options.wording),
       choices_(options, membership_),
       copy_threads_(options.copy_threads),
       job_(job ? std::move(job) : std::make_shared<Job>(engine, membership_, health_, services_, options)),
@@ -105,7 +106,7 @@ CommunicatorCore::CommunicatorCore(Engine& engine, std::unique_ptr<Membership>& 
                      },
                  .on_long_call = [this] { warn_of_long_call(); },
                  .on_deadline = [this] { time_is_over(); }}),
-      report_({engine, membership_, messages_, health_, call_, watchdog_}) {
+      report_({engine, membership_, messages_, health_, call_, watchdog_, timeout_, wording_}) {
   services_.set_on_failure([this](const std::exception_ptr& failure) { service_failed(failure); });
   Resources& resources = messages_.resources();
   choices_.measured_reach() = {.is_host_wide = resources.is_host_wide(),
@@ -326,6 +327,7 @@ Matching& CommunicatorCore::matching() {
                                   .health = health_,
                                   .services = services_,
                                   .timeout = timeout_,
+                                  .wording = wording_,
                                   .pull_from_bytes = calibrator_.least_pulled_message(),
                                   .has_process_ended = [this](Rank peer) { return has_process_ended(peer); },
                                   .withdraw = [this] { return messages_.withdraw(); }});

@@ -188,6 +188,7 @@ class CommunicatorCore final : public LinkOwner, private GroupTable::Listener, I
   GroupTable::Group* group_;  ///< of a group, until it has left
   const GroupPlace place_;    ///< in the root
   const Duration timeout_;
+  const Wording wording_;
   Choices choices_;
   const std::optional<unsigned> copy_threads_;
 

@@ -22,7 +22,7 @@ Task<Error> CommunicatorCore::silence() {
     if (health_.is_failed()) co_return health_.cause();
     silent = found;
   }
-  if (is_group_) co_return silence_in_group(membership_, silent);
+  if (is_group_) co_return silence_in_group(membership_, silent, wording_);
   co_return silence_at_joining(membership_, silent, job_->plane().waits_for_room());
 }
 

@@ -175,12 +175,18 @@ FailureReport::Finding FailureReport::find_what_it_waits_for() const {
 
 Error FailureReport::deadline_exceeded() const {
   const Finding finding = find_what_it_waits_for();
-  const Error error(ErrorKind::DeadlineExceeded,
-                    fmt::format("{} on '{}' was not finished within {:.3f} s: {}; {}, or give the call a "
-                                "longer deadline (COHORT_TIMEOUT)",
-                                from_.call.text(), from_.membership.name,
-                                seconds_of(from_.watchdog.elapsed()), finding.who, finding.advice));
+  const Error error(
+      ErrorKind::DeadlineExceeded,
+      fmt::format("{} on '{}' was not finished within {:.3f} s: {}; {}, or give the call a "
+                  "longer deadline ({})",
+                  from_.call.text(), from_.membership.name, seconds_of(from_.watchdog.elapsed()), finding.who,
+                  finding.advice, name_of_limit()));
   return finding.culprit ? error.with_culprit(*finding.culprit) : error;
+}
+
+std::string_view FailureReport::name_of_limit() const noexcept {
+  const bool is_of_all = from_.watchdog.deadline() == after(from_.watchdog.started(), from_.timeout);
+  return is_of_all ? from_.wording.timeout : from_.wording.call_timeout;
 }
 
 Task<> FailureReport::warn_of_long_call() {
@@ -197,9 +203,9 @@ Task<> FailureReport::warn_of_long_call() {
   const Finding finding = find_what_it_waits_for();
   const TimePoint now = from_.engine.now();
   log(lowest == from_.membership.rank ? LogLevel::warn : LogLevel::info,
-      "{} on '{}' has taken {:.0f} s: {}; {}; it is given up after another {:.0f} s (COHORT_TIMEOUT)",
-      from_.call.text(), from_.membership.name, seconds_of(now - started), finding.who, finding.advice,
-      seconds_of(from_.watchdog.deadline() - now));
+      "{} on '{}' has taken {:.0f} s: {}; {}; it is given up after another {:.0f} s ({})", from_.call.text(),
+      from_.membership.name, seconds_of(now - started), finding.who, finding.advice,
+      seconds_of(from_.watchdog.deadline() - now), name_of_limit());
 }
 
 /// Ranks of this host are seen to come. Others say that they have, when they stall or are asked.

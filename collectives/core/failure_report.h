@@ -5,11 +5,13 @@
 #include <cohort/collectives/core/message_runner.h>
 #include <cohort/collectives/job/health.h>
 #include <cohort/collectives/job/watchdog.h>
+#include <cohort/collectives/job/wording.h>
 
 #include <exception>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cohort {
@@ -28,6 +30,8 @@ class FailureReport : Immovable {
     Health& health;
     const RunningCall& call;
     const Watchdog& watchdog;
+    Duration timeout;  ///< of calls that have none of their own
+    Wording wording;
   };
 
   explicit FailureReport(const Sources& sources) noexcept : from_(sources) {}
@@ -79,6 +83,8 @@ class FailureReport : Immovable {
   [[nodiscard]] Error find_own_failure(const std::exception_ptr& failure);
   /// With whoever is to blame as culprit, and what to do.
   [[nodiscard]] Error deadline_exceeded() const;
+  /// What sets the time limit of the call that runs, or ran last.
+  [[nodiscard]] std::string_view name_of_limit() const noexcept;
   [[nodiscard]] std::string names_of(std::span<const Rank> ranks) const;
   [[nodiscard]] std::string whereabouts_of(std::span<const Rank> ranks) const;
 

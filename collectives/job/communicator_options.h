@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cohort/collectives/job/wording.h>
 #include <cohort/collectives/schedules/any_algorithm.h>
 #include <cohort/collectives/schedules/determinism.h>
 #include <cohort/net/connections.h>
@@ -58,6 +59,7 @@ struct CommunicatorOptions {
   /// How long a collective takes before the log says for whom it waits, and again after twice as long, four
   /// times ...; nullopt: COHORT_WARN_AFTER, or 30 s; zero: never.
   std::optional<Duration> warn_after;
+  Wording wording;           ///< of errors and warnings, for a binding to another language
   bool is_isolated = false;  ///< reach ranks of this process as if they were in others; on all ranks
 
   /// All from the environment.

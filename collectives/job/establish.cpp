@@ -236,14 +236,14 @@ Error silence_at_joining(const Membership& membership, std::optional<Rank> silen
       .with_culprit(*silent);
 }
 
-Error silence_in_group(const Membership& group, std::optional<Rank> silent) {
+Error silence_in_group(const Membership& group, std::optional<Rank> silent, const Wording& wording) {
   const std::string who = silent ? group.peers[*silent].describe() : std::string("nobody in particular");
   const Error error(
       ErrorKind::DeadlineExceeded,
       fmt::format("group '{}' was not ready in time: all ranks have made it, and no answer came "
                   "from {}; find out what that rank does instead, or give calls more time "
-                  "(COHORT_TIMEOUT)",
-                  group.name, who));
+                  "({})",
+                  group.name, who, wording.timeout));
   return silent ? error.with_culprit(*silent) : error;
 }
 

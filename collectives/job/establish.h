@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/job/resources.h>
+#include <cohort/collectives/job/wording.h>
 #include <cohort/collectives/selection/link_speed.h>
 #include <cohort/net/control_plane.h>
 
@@ -25,6 +26,7 @@ Task<std::optional<LinkSpeed>> exchange_hellos(Engine& engine, const Membership&
 [[nodiscard]] Error silence_at_joining(const Membership& membership, std::optional<Rank> silent,
                                        bool waits_for_room);
 /// The same of a group that all have made.
-[[nodiscard]] Error silence_in_group(const Membership& group, std::optional<Rank> silent);
+[[nodiscard]] Error silence_in_group(const Membership& group, std::optional<Rank> silent,
+                                     const Wording& wording);
 
 }  // namespace cohort

@@ -233,11 +233,13 @@ std::string Matching::why_unanswered(const MessageRequest& request) const {
   const std::string to_this = fmt::format(" to {}", use_.membership.self().describe());
   const bool do_both_send =
       request.sends && where.starts_with("it is in send of") && where.find(to_this) != std::string::npos;
-  return fmt::format("{} (rank {}: {}); {}", kNobody, request.peer, where,
-                     do_both_send
-                         ? "where both ends send, one of them has to recv before it does, or both at "
-                           "the same time, by when_all"
-                         : kAdvice);
+  const std::string advice =
+      do_both_send ? fmt::format(
+                         "where both ends send, one of them has to recv before it does, or both at the "
+                         "same time, {}",
+                         use_.wording.at_once)
+                   : std::string(kAdvice);
+  return fmt::format("{} (rank {}: {}); {}", kNobody, request.peer, where, advice);
 }
 
 Error Matching::settle(const Flight& flight, const std::exception_ptr& failure) noexcept {
@@ -250,7 +252,8 @@ Error Matching::find_own_failure(const Flight& flight, const std::exception_ptr&
   Health& health = use_.health;
   if (health.is_failed()) return health.cause_of(failure);
   const MessageRequest& request = flight.request;
-  const std::string what = fmt::format("{} on '{}'", describe(request), use_.membership.name);
+  const std::string what = fmt::format("{} by {} on '{}'", describe(request),
+                                       use_.membership.self().describe(), use_.membership.name);
   Error own = as_error(failure);
   if (!error_in(failure)) own = Error(own.kind(), fmt::format("{} failed: {}", what, own.message()));
   if (own.kind() == ErrorKind::DeadlineExceeded) {
@@ -264,10 +267,12 @@ Error Matching::find_own_failure(const Flight& flight, const std::exception_ptr&
                 "which, and whether its host can be reached"
               : "the other end has called it, too, and its bytes take longer; look at how busy that "
                 "rank and the network are";
-    own = Error(ErrorKind::DeadlineExceeded,
-                fmt::format("{} was not finished within {:.3f} s: {}, or give the call a longer deadline "
-                            "(COHORT_TIMEOUT)",
-                            what, std::chrono::duration<double>(*flight.failed - flight.start).count(), why));
+    own = Error(
+        ErrorKind::DeadlineExceeded,
+        fmt::format("{} was not finished within {:.3f} s: {}, or give the call a longer deadline "
+                    "({})",
+                    what, std::chrono::duration<double>(*flight.failed - flight.start).count(), why,
+                    request.timeout > Duration::zero() ? use_.wording.call_timeout : use_.wording.timeout));
     if (has_peer && (is_silent || !flight.is_known_here)) own = own.with_culprit(request.peer);
     health.fail(own);
   } else if (flight.is_known_to_peer) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/collectives/job/health.h>
+#include <cohort/collectives/job/wording.h>
 #include <cohort/collectives/p2p/message_request.h>
 #include <cohort/net/packet.h>
 #include <cohort/net/peer_transports.h>
@@ -42,6 +43,7 @@ class Matching final : public PacketHandler, private host::Watcher {
     Health& health;
     TaskScope& services;
     Duration timeout;
+    Wording wording;
     /// From which size on the kernel reads peers' memory where it may; smaller messages come in pieces.
     std::size_t pull_from_bytes;
     std::function<bool(Rank)> has_process_ended;
