@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#if __cplusplus < 202002L
+#error "cohort needs C++20: give the compiler -std=c++20 (its default may be C++17)"
+#else  // nothing behind it: pages of errors would hide that one
+
 // Everything a program needs; each part can also be included by itself.
 #include <cohort/collectives/communicator.h>
 #include <cohort/collectives/run.h>
@@ -12,3 +16,5 @@
 #include <cohort/notify/event.h>
 #include <cohort/notify/notify.h>
 #include <cohort/streams/stream.h>
+
+#endif

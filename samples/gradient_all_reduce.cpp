@@ -55,7 +55,17 @@ int main(int argc, char** argv) {
   cohort::Rank size = 0;
   app.add_option("RANK", rank, "This rank, from 0")->required();
   app.add_option("SIZE", size, "Number of ranks")->required()->check(CLI::Range(1, 65535));
-  CLI11_PARSE(app, argc, argv);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return fmt::format(
+        "gradient_all_reduce: {}; start one process for each rank, as gradient_all_reduce 0 2 and "
+        "gradient_all_reduce 1 2 in two terminals\n",
+        error.what());
+  });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
   try {
     auto options = cohort::CommunicatorOptions::from_environment();
     options.join.rank = rank;

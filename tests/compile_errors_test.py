@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Each compile_errors/*.cpp is a mistake: the compiler has one error for it, with the words after `// error: `, of
-which alternatives are separated by |. After that it may say more only where a comment has `errors: ` and how many.
+which alternatives are separated by |. After that it may say more only where a comment has `errors: ` and how many. It is
+told C++20, or what is after `// standard: `.
 
     compile_errors_test.py COMPILER FLAG...
 """
@@ -19,6 +20,8 @@ def complaint_about(path, command):
     text = path.read_text(encoding="utf-8")
     expected = re.search(r"^// error: (.*)$", text, re.MULTILINE)[1].split("|")
     most = re.search(r"\berrors: (\d+)$", text, re.MULTILINE)
+    standard = re.search(r"^// standard: (.*)$", text, re.MULTILINE)
+    command = [*command, f"-std={standard[1] if standard else 'c++20'}"]
     run = subprocess.run([*command, str(path)], capture_output=True, text=True, timeout=100, check=False)
     errors = [line for line in run.stderr.splitlines() if re.search(r"\berror: ", line)]
     if run.returncode == 0:
@@ -29,7 +32,7 @@ def complaint_about(path, command):
 
 
 def main():
-    command = [*sys.argv[1:], "-std=c++20", "-fsyntax-only"]
+    command = [*sys.argv[1:], "-fsyntax-only"]
     paths = sorted((pathlib.Path(__file__).parent / "compile_errors").glob("*.cpp"))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         complaints = list(pool.map(lambda path: complaint_about(path, command), paths))
