@@ -6,6 +6,8 @@
 #include <cohort/bindings/python/graph.h>
 #include <cohort/bindings/python/lightgbm.h>
 #include <cohort/bindings/python/method.h>
+#include <cohort/engine/system/environment.h>
+#include <cohort/engine/system/host.h>
 #include <cohort/engine/system/variables.h>
 #include <cohort/net/join/join_environment.h>
 
@@ -92,8 +94,28 @@ CommunicatorOptions options_from(const Arguments& given) {
   given.set(options.buffer_bytes, "buffer_bytes", kBytes);
   given.set(options.heap_bytes, "heap_bytes", kBytes);
   set_time(options.timeout, "timeout", given);
+  if (given.is_given("timeout")) options.wording.timeout = "timeout= where it was joined";
+  options.wording.call_timeout = "timeout= of the call";
+  options.wording.at_once = "with async_op=True";
   set_time(options.join.timeout, "join_timeout", given);
   return options;
+}
+
+constexpr const char* kJoinOptions = "cohort.JoinOptions";
+
+/// What the environment says to ranks that meet at that address, for cohort._torch: a module of its own,
+/// which would find the descriptor of a secret closed that this one has read. A Unix address needs no secret
+/// where the kernel tells users apart, and whoever is started by a rank has the descriptor's number only.
+py::capsule join_options_at(const std::string& address) {
+  const bool needs_none =
+      address.starts_with("unix:") && environment::text("COHORT_SECRET_FD") && host::tells_users_apart();
+  auto options = std::make_unique<JoinOptions>(needs_none ? join_options_besides_place_and_secret()
+                                                          : join_options_besides_place());
+  const py::capsule capsule(options.get(), kJoinOptions, [](PyObject* made) {
+    delete static_cast<JoinOptions*>(PyCapsule_GetPointer(made, kJoinOptions));
+  });
+  (void)options.release();
+  return capsule;
 }
 
 PyCommunicator join(CommunicatorOptions options) {
@@ -204,10 +226,13 @@ PYBIND11_MODULE(_cohort, module) {
   module.def(
       "join_timeout",
       [] {
-        const Duration timeout = join_options_besides_place().timeout;
+        const Duration timeout = join_options_besides_place_and_secret().timeout;
         return std::chrono::duration<double>(timeout).count();
       },
       "How long joining may take, in seconds, as the environment says.");
+  module.def("join_options", &join_options_at, py::arg("address"),
+             "For cohort._torch: what the environment says to ranks that meet there, with the secret that "
+             "they need.");
   define_lightgbm(module);
   module.def("cancel_started", &PyRequest::cancel_all, "Cancels what is under way, and waits for its end.");
   module.def("forget_started", &PyRequest::forget_all, "Lets go of what is under way in the parent of fork.");

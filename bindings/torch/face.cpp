@@ -2,6 +2,7 @@
 #include <cohort/bindings/torch/face.h>
 
 #include <cohort/bindings/torch/face_calls.h>
+#include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/variables.h>
 #include <cohort/net/auth/secret.h>
 
@@ -16,6 +17,7 @@
 #include <mutex>
 #include <numeric>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -135,8 +137,11 @@ void fill(Prepared& prepared, const Collective& call) {
 
 class JoinedRanks final : public Ranks {
  public:
-  JoinedRanks(std::shared_ptr<bindings::SharedCommunicator> comm, GroupNames group)
-      : group_(std::make_shared<const GroupNames>(std::move(group))), comm_(std::move(comm)) {}
+  /// `timeout`: the communicator's.
+  JoinedRanks(std::shared_ptr<bindings::SharedCommunicator> comm, GroupNames group, Duration timeout)
+      : group_(std::make_shared<const GroupNames>(std::move(group))),
+        timeout_(timeout),
+        comm_(std::move(comm)) {}
   /// Its goodbye is said without waiting, also where calls are under way.
   ~JoinedRanks() override = default;
 
@@ -144,7 +149,7 @@ class JoinedRanks final : public Ranks {
     const auto comm = open();
     auto prepared = std::make_shared<Prepared>(call);
     fill(*prepared, call);
-    const CallSettings settings{.timeout = duration_of(call.timeout_s)};
+    const CallSettings settings = settings_of(call.timeout_s);
     const Duration patience = prepared->bytes <= kMostBytesOfPatience ? kPatience : Duration::zero();
     AnyCall any = std::move(prepared->any);
     return launch(*comm, comm->prepare(std::move(any), settings, std::move(prepared)), std::move(over),
@@ -158,16 +163,14 @@ class JoinedRanks final : public Ranks {
                                                        : Direction::recv;
     const MessageCall message{direction, call.peer, call.tag, bytes_of(call.data)};
     const auto comm = open();
-    return launch(*comm, comm->prepare(message, {.timeout = duration_of(call.timeout_s)}), std::move(over),
-                  group_);
+    return launch(*comm, comm->prepare(message, settings_of(call.timeout_s)), std::move(over), group_);
   }
 
   Outcome call(Collective call, bindings::Interrupt* interrupt) override {
     const auto comm = open();
     Prepared prepared(call);
     fill(prepared, call);
-    return outcome_of([&] { comm->call(prepared.any, {.timeout = duration_of(call.timeout_s)}, interrupt); },
-                      *group_);
+    return outcome_of([&] { comm->call(prepared.any, settings_of(call.timeout_s), interrupt); }, *group_);
   }
 
   bool takes_blocks_apart(std::size_t block_bytes) noexcept override {
@@ -213,7 +216,7 @@ class JoinedRanks final : public Ranks {
   std::shared_ptr<Ranks> group(const std::vector<std::uint32_t>& ranks, const std::string& name,
                                bindings::Interrupt* interrupt) override {
     const std::shared_ptr<bindings::SharedCommunicator> made = make_group(ranks, name, interrupt);
-    return std::make_shared<JoinedRanks>(made, GroupNames{made->name(), made->world_ranks()});
+    return std::make_shared<JoinedRanks>(made, GroupNames{made->name(), made->world_ranks()}, timeout_);
   }
 
   std::shared_ptr<Buckets> buckets(const BucketOptions& options, bindings::Interrupt* interrupt) override {
@@ -274,7 +277,17 @@ class JoinedRanks final : public Ranks {
     return before == 0 ? name : fmt::format("{}.{}", name, before);
   }
 
+  /// Torch gives each call its limit, in milliseconds. Where it is the communicator's it is told as that.
+  CallSettings settings_of(double timeout_s) const {
+    using std::chrono::milliseconds;
+    const Duration timeout = duration_of(timeout_s);
+    const bool is_usual =
+        std::chrono::round<milliseconds>(timeout) == std::chrono::round<milliseconds>(timeout_);
+    return {.timeout = is_usual ? Duration::zero() : timeout};
+  }
+
   const std::shared_ptr<const GroupNames> group_;
+  const Duration timeout_;
   std::mutex mutex_;
   std::shared_ptr<bindings::SharedCommunicator> comm_;  ///< null: it was left
   std::map<std::size_t, bool> takes_apart_;  ///< by bytes of a block: to ask takes a turn of the engine
@@ -285,27 +298,46 @@ class JoinedRanks final : public Ranks {
 
 void keep_open(const std::shared_ptr<bindings::SharedCommunicator>& comm) { open_groups().add(comm); }
 
+double timeout_of_environment_s() {
+  const Duration timeout = environment::duration("COHORT_TIMEOUT").value_or(Duration::zero());
+  return std::chrono::duration<double>(timeout).count();
+}
+
 std::shared_ptr<Ranks> join(const Place& place, bindings::Interrupt* interrupt) {
   CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
   // Programs of torch make a group for each layer, or hundreds. Pages of their buffers come with use.
   constexpr std::size_t kDefaultHeapBytes = std::size_t{4} << 30;
   if (options.group_buffer_bytes == 0)
     options.group_buffer_bytes = (options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes) / 2;
+  if (place.options != nullptr) options.join = *static_cast<const JoinOptions*>(place.options);
   options.join.name = place.name;
   options.join.address = place.address;
   options.join.rank = place.rank;
   options.join.size = place.size;
   environment::warn_of_misspelt_variables(place.rank);
-  if (place.timeout_s > 0) options.timeout = duration_of(place.timeout_s);
+  constexpr std::string_view kOfGroup = "timeout= of the process group";
+  const bool is_of_environment = std::abs(timeout_of_environment_s() - place.timeout_s) <
+                                 std::chrono::duration<double>(std::chrono::milliseconds(1)).count();
+  options.timeout = duration_of(place.timeout_s);
+  if (!is_of_environment) options.wording.timeout = kOfGroup;
+  options.wording.call_timeout = kOfGroup;
+  options.wording.at_once = "by isend";
   if (place.join_timeout_s > 0) options.join.timeout = duration_of(place.join_timeout_s);
   if (!place.secret.empty()) {
+    if (options.join.secret)  // whoever writes to the store could give another one out
+      throw Error(
+          ErrorKind::AuthFailed,
+          fmt::format("rank {} of process group '{}' has the secret of {}, and rank 0 has none and put "
+                      "one into the store; give all ranks the same, or none",
+                      place.rank, place.name, options.join.secret_source));
     const auto bytes = std::as_bytes(std::span(place.secret));
     options.join.secret = Secret::parse(bytes, "the store of the process group");
     options.join.secret_source = "the store of the process group";
   }
+  const Duration timeout = options.timeout;
   std::shared_ptr<bindings::SharedCommunicator> comm = session().join(std::move(options), interrupt);
   open_groups().add(comm);
-  return std::make_shared<JoinedRanks>(std::move(comm), GroupNames{place.name, place.world_ranks});
+  return std::make_shared<JoinedRanks>(std::move(comm), GroupNames{place.name, place.world_ranks}, timeout);
 }
 
 void leave_all(const std::string& reason) noexcept {

@@ -143,12 +143,16 @@ struct Place {
   std::string name;
   std::vector<std::uint32_t> world_ranks{};  ///< of its ranks, for errors; empty: it is the world
   std::string address;
-  std::string secret;  ///< hexadecimal; empty at a Unix address
+  std::string secret;             ///< of the store, hexadecimal; empty: that of the environment, or none
+  const void* options = nullptr;  ///< cohort::JoinOptions of the environment, of whatever else joining takes
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
-  double timeout_s = 0;       ///< of calls
+  double timeout_s = 0;       ///< of calls, above zero
   double join_timeout_s = 0;  ///< not above zero: as for every communicator
 };
+
+/// COHORT_TIMEOUT in seconds; 0: it is not set. Throws std::runtime_error for what is none.
+double timeout_of_environment_s();
 
 /// Joins. Throws std::runtime_error. `interrupt` may be null.
 std::shared_ptr<Ranks> join(const Place& place, bindings::Interrupt* interrupt);

@@ -29,14 +29,17 @@ ProcessGroupCohort::Settings settings_of(double timeout_s, const std::string& na
   return {milliseconds_of(timeout_s), name, {world_ranks.begin(), world_ranks.end()}};
 }
 
+/// `options`: what cohort._cohort.join_options() gives.
 Group create(const std::string& name, const std::string& address, const std::string& secret, int rank,
-             int size, double timeout_s, double join_timeout_s,
-             const std::vector<std::uint32_t>& world_ranks) {
+             int size, double timeout_s, double join_timeout_s, const std::vector<std::uint32_t>& world_ranks,
+             const py::capsule& options) {
   Place place;
   place.name = name;
   place.world_ranks = world_ranks;
   place.address = address;
   place.secret = secret;
+  place.options = PyCapsule_GetPointer(options.ptr(), "cohort.JoinOptions");
+  if (place.options == nullptr) throw py::error_already_set();
   place.rank = static_cast<std::uint32_t>(rank);
   place.size = static_cast<std::uint32_t>(size);
   place.timeout_s = timeout_s;
@@ -202,10 +205,11 @@ PYBIND11_MODULE(_torch, module) {
   using PyGroup = py::class_<ProcessGroupCohort, c10::intrusive_ptr<ProcessGroupCohort>, c10d::Backend>;
   PyGroup(module, "Backend").def_property_readonly("options", &ProcessGroupCohort::getBackendOptions);
   module.def("create", &create, py::arg("name"), py::arg("address"), py::arg("secret"), py::arg("rank"),
-             py::arg("size"), py::arg("timeout_s"), py::arg("join_timeout_s"),
-             py::arg("world_ranks") = std::vector<std::uint32_t>());
+             py::arg("size"), py::arg("timeout_s"), py::arg("join_timeout_s"), py::arg("world_ranks"),
+             py::arg("options"));
   module.def("create_within", &create_within, py::arg("world"), py::arg("name"), py::arg("rank"),
              py::arg("timeout_s"), py::arg("world_ranks"));
+  module.def("timeout_of_environment", &timeout_of_environment_s);
   define_buckets(module);
   define_dumps(module);
   module.def("end", &end, py::call_guard<py::gil_scoped_release>(), py::arg("reason"));

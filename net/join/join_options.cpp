@@ -148,6 +148,12 @@ std::optional<PortRange> ports_from_environment() {
 }
 
 JoinOptions join_options_besides_place() {
+  JoinOptions options = join_options_besides_place_and_secret();
+  read_secret(options);
+  return options;
+}
+
+JoinOptions join_options_besides_place_and_secret() {
   JoinOptions options;
   options.name = environment::text("COHORT_NAME").value_or(options.name);
   options.address = environment::text("COHORT_ADDR").value_or(options.address);
@@ -165,7 +171,6 @@ JoinOptions join_options_besides_place() {
                     *authentication));
   options.is_unauthenticated = authentication.has_value();
   options.encryption = encryption_from_environment();
-  read_secret(options);
   return options;
 }
 

@@ -18,6 +18,18 @@ from slurm import Slurm
 
 BENCH = (str(COMMAND), "bench", "all_reduce", "--sizes", "8,64K", "--iters", "3")
 LIMIT_S = 90
+PROGRAM_OF_TORCH = """
+import torch
+import torch.distributed as dist
+import cohort.torch
+
+dist.init_process_group("cohort")
+tensor = torch.ones(3)
+dist.all_reduce(tensor)
+print("sum", tensor.tolist(), flush=True)
+dist.barrier()
+dist.destroy_process_group()
+"""
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -88,6 +100,18 @@ class Launchers(unittest.TestCase):
         torchrun = (str(python), "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "2", "--master-addr",
                     self.hosts.address(1), "--master-port", "29500", "--no-python")
         self.check(self.start_each(places, *torchrun, *BENCH), 4, "torch.distributed.run", "the host that it names at ")
+
+    def test_a_process_group_of_torch_with_the_job_s_secret(self):
+        python = ROOT / "build" / "torch" / "bin" / "python"
+        package = hosts_of_test.BUILD / "python"
+        if not python.exists() or not (package / "cohort" / "_torch_release.txt").exists():
+            self.skipTest(f"torch is not installed in {python}, or its backend is not built in {package}")
+        places = [(host, {"RANK": str(host - 1), "WORLD_SIZE": "2", "MASTER_ADDR": "host1", "MASTER_PORT": "29500",
+                          "COHORT_SECRET_FILE": str(self.secret), "COHORT_TLS": "on", "PYTHONPATH": str(package),
+                          "OMP_NUM_THREADS": "1"}) for host in (1, 2)]
+        done = self.start_each(places, str(python), "-c", PROGRAM_OF_TORCH)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.count("sum [2.0, 2.0, 2.0]"), 2, done.stdout)
 
     def test_an_indexed_job_of_kubernetes(self):
         places = [(host, {"JOB_COMPLETION_INDEX": str(host - 1), "COHORT_SIZE": "3", "COHORT_ADDR": "host1:29400",

@@ -6,9 +6,10 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
+import random
 import secrets
 import socket
-from typing import Optional
+from typing import Optional, Sequence
 
 _SECRETS = ("COHORT_SECRET_FD", "COHORT_SECRET_FILE", "COHORT_SECRET")
 
@@ -24,10 +25,24 @@ def unix_address(library: str) -> str:
     return f"unix:cohort-{os.getuid()}-{library}-{secrets.token_hex(16)}"
 
 
+def _ports() -> Sequence[int]:
+    """Those at which ranks may listen, in the order in which to try them; 0: any. Joining refuses a range that is none."""
+    low, _, high = os.environ.get("COHORT_PORT_RANGE", "").partition("-")
+    if not (low.isdecimal() and high.isdecimal()):
+        return [0]
+    ports = list(range(max(int(low), 1), min(int(high), 65535) + 1))
+    random.shuffle(ports)  # jobs that start at once find others
+    return ports
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
+    """One at which nobody listens, of COHORT_PORT_RANGE where that is set."""
+    for port in _ports():
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("", port))
+            return int(probe.getsockname()[1])
+    raise RuntimeError(f"cohort: no port of COHORT_PORT_RANGE={os.environ.get('COHORT_PORT_RANGE')} is free on "
+                       f"{socket.gethostname()}; give a wider range")
 
 
 def own_address_toward(host: str, port: int) -> Optional[str]:

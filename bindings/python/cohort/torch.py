@@ -14,7 +14,6 @@ import hashlib
 import os
 import pathlib
 import re
-import shutil
 import socket
 import tempfile
 import threading
@@ -33,6 +32,7 @@ except ImportError as error:
 
 from . import _meeting
 from . import init as _init
+from ._cohort import join_options
 from .errors import reason_of_end
 
 
@@ -96,7 +96,7 @@ def create(store: Any, rank: int, size: int, timeout: timedelta, name: str = "to
     join_timeout = max(timeout, store.timeout)
     _joined.process = os.getpid()
     return _torch.create(name, address, secret, rank, size, timeout.total_seconds(), join_timeout.total_seconds(),
-                         list(world_ranks))
+                         list(world_ranks), join_options(address))
 
 
 def _backend_of(group: Any) -> Any:
@@ -119,17 +119,25 @@ def _world() -> Any:
     return backend if isinstance(backend, _torch.Backend) else None
 
 
+def _timeout_of_calls(given: timedelta) -> timedelta:
+    """COHORT_TIMEOUT, if it is set, stands in for torch's default. What the program gives itself holds; torch does not tell
+    whether it has given the default."""
+    seconds = _torch.timeout_of_environment() if given == dist.default_pg_timeout else 0
+    return timedelta(seconds=seconds) if seconds > 0 else given
+
+
 def _create(given: Any, _: Any) -> Any:
     """As torch asks for it: the world, whose ranks it does not list, or a group of it, which is made of the world's ranks over
     what they have in common already."""
     ranks = given.global_ranks_in_group
+    timeout = _timeout_of_calls(given.timeout)
     if not ranks:
-        return create(given.store, given.group_rank, given.group_size, given.timeout)
+        return create(given.store, given.group_rank, given.group_size, timeout)
     world = _world()
     if world is not None:
         name = re.sub("[^!-.0-~]", "_", given.group_id)
-        return _torch.create_within(world, name, given.group_rank, given.timeout.total_seconds(), ranks)
-    return create(given.store, given.group_rank, given.group_size, given.timeout, name=f"torch/{given.group_id}",
+        return _torch.create_within(world, name, given.group_rank, timeout.total_seconds(), ranks)
+    return create(given.store, given.group_rank, given.group_size, timeout, name=f"torch/{given.group_id}",
                   world_ranks=ranks)
 
 
@@ -183,33 +191,55 @@ def mapped_tensors(group: Any = None) -> Iterator[None]:
         _mapped.group = before
 
 
-def _leave(folder: str, rank: int, size: int) -> None:
-    """The last rank that ends removes the folder: others may still be asking the store in it."""
-    with open(os.path.join(folder, f"left-{rank}"), "w", encoding="ascii"):
-        pass
-    with contextlib.suppress(FileNotFoundError):  # who left at the same time has removed it already
-        if sum(name.startswith("left-") for name in os.listdir(folder)) == size:
-            shutil.rmtree(folder, ignore_errors=True)
+class _StoreOfHost:
+    """A file that ranks of one host share and that has no name, so that nothing is left of it, however they end."""
+
+    def __init__(self, comm: Any) -> None:
+        self.comm = comm
+        self._stores = 0
+        place = bytearray(512)
+        file = None
+        if comm.rank == 0:
+            file, path = tempfile.mkstemp(prefix="cohort-torch-")
+            place[:len(os.fsencode(path))] = os.fsencode(path)
+        name = None
+        try:
+            comm.broadcast(place)
+            name = os.fsdecode(bytes(place).rstrip(b"\0"))
+            if file is None:
+                file = os.open(name, os.O_RDWR | os.O_CLOEXEC)
+            comm.barrier()
+        finally:
+            if comm.rank == 0:
+                os.unlink(path)
+        # Torch opens it for each operation, by its descriptor, which therefore stays open.
+        self._store = dist.FileStore(f"/proc/self/fd/{file}", comm.size)
+
+    def next(self) -> Any:
+        """One that no group has had, the same on all ranks, which ask as often."""
+        self._stores += 1
+        return dist.PrefixStore(f"group{self._stores}", self._store)
+
+
+_of_host: Optional[_StoreOfHost] = None
 
 
 def _store(comm: Any, timeout: timedelta) -> Any:
     """One that all ranks of the communicator share: a file among ranks of one host, else a service of rank 0's."""
+    global _of_host
+    if _of_host is not None and _of_host.comm is comm:
+        return _of_host.next()
     mine = numpy.frombuffer(hashlib.sha256(_meeting.host().encode()).digest(), numpy.uint8).copy()
     hosts = comm.all_gather(mine[numpy.newaxis])
-    is_one_host = (hosts == mine).all()
+    if (hosts == mine).all():
+        _of_host = _StoreOfHost(comm)
+        return _of_host.next()
     place = bytearray(512)
-    if comm.rank == 0 and is_one_host:
-        folder = tempfile.mkdtemp(prefix="cohort-torch-")
-        place[:len(folder)] = folder.encode()
-    elif comm.rank == 0:
+    if comm.rank == 0:
         name = f"{socket.gethostname()} {_meeting.free_port()}"
         place[:len(name)] = name.encode()
     comm.broadcast(place)
-    text = place.rstrip(b"\0").decode()
-    if is_one_host:
-        atexit.register(_leave, text, comm.rank, comm.size)
-        return dist.FileStore(os.path.join(text, "store"), comm.size)
-    host, port = text.split()
+    host, port = place.rstrip(b"\0").decode().split()
     return dist.TCPStore(host, int(port), comm.size, comm.rank == 0, timeout)
 
 

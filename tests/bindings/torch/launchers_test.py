@@ -7,11 +7,9 @@ import sys
 import tempfile
 import threading
 import unittest
-from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
 
-import cohort.torch
 from launchers import launch
 
 GROUP = """
@@ -27,6 +25,27 @@ group = dist.new_group([0])
 dist.barrier()  # rank 0 may hold the store that others still ask
 print(f"rank {dist.get_rank()} of {dist.get_world_size()}: {tensor.tolist()}\\n", end="", flush=True)
 dist.destroy_process_group()
+"""
+
+
+KILLED = """
+import os, signal, sys
+import torch
+import torch.distributed as dist
+import cohort.torch
+
+for turn in range(3):
+    cohort.torch.init_process_group()
+    tensor = torch.ones(3)
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == [2.0, 2.0, 2.0]
+    if turn < 2:
+        dist.destroy_process_group()
+print("met three times\\n", end="", flush=True)
+dist.barrier()
+if dist.get_rank() == int(sys.argv[1]):
+    os.kill(os.getpid(), signal.SIGKILL)
+dist.barrier()
 """
 
 
@@ -87,18 +106,13 @@ class Launchers(unittest.TestCase):
     def test_group_by_hand(self):
         self.check_group("MASTER_ADDR by hand")
 
-    def test_ranks_that_leave_at_the_same_time_remove_their_folder(self):
-        folder = tempfile.mkdtemp()
-        list_names = os.listdir
-
-        def list_after_the_other_has_left(path):
-            with mock.patch("os.listdir", list_names):
-                cohort.torch._leave(folder, 1, 2)
-            return list_names(path)
-
-        with mock.patch("os.listdir", list_after_the_other_has_left):
-            cohort.torch._leave(folder, 0, 2)
-        self.assertFalse(os.path.exists(folder))
+    def test_nothing_is_left_of_a_store_by_ranks_that_are_killed(self):
+        for victim in (0, 1):
+            with self.subTest(victim=victim), tempfile.TemporaryDirectory() as folder:
+                output = launch("cohort run", 2, KILLED, str(victim), TMPDIR=folder)[1]
+                self.assertEqual(output.count("met three times"), 2, output)
+                self.assertIn(f"rank {victim} ", output)
+                self.assertEqual(os.listdir(folder), [])
 
 
 if __name__ == "__main__":
