@@ -403,7 +403,7 @@ py::object PyCommunicator::call_on_list(Operator op, const py::object& tensors, 
   all.reserve(2 * given.size());
   for (std::size_t i = 0; i < given.size(); ++i) {
     const bool is_written = is_in_place && comm_->rank() != root;
-    const Tensor& in = all.emplace_back(py::object(given[i]), name, "tensors", is_written, type);
+    const Tensor& in = all.emplace_back(py::object(given[i]), name, "tensors", is_written, type, i);
     if (i == 0) call.type = in.type();
     if (!in.is_of_type_of(all.front()))
       throw py::type_error(fmt::format("{}: tensor {} has {}, the first one {}; give one type", name, i,
@@ -416,7 +416,7 @@ py::object PyCommunicator::call_on_list(Operator op, const py::object& tensors, 
     call.in.push_back(in.bytes());
     if (!gets) continue;
     py::object result = out.is_none() ? make_result_of(op, in, comm_->size()) : py::object(places[i]);
-    const Tensor& to = all.emplace_back(result, name, "out", true, type);
+    const Tensor& to = all.emplace_back(result, name, "out", true, type, i);
     in.check_same_type(to, name);
     call.out.push_back(to.bytes());
     results.append(std::move(result));

@@ -133,8 +133,8 @@ bool BufferView::take(PyObject* object, int flags) {
 }
 
 Tensor::Tensor(py::handle object, std::string_view call, std::string_view name, bool is_written,
-               std::optional<DataType> as)
-    : object_(py::reinterpret_borrow<py::object>(object)), call_(call), name_(name) {
+               std::optional<DataType> as, std::optional<std::size_t> place)
+    : object_(py::reinterpret_borrow<py::object>(object)), call_(call), name_(name), place_(place) {
   const bool is_taken = is_array_of_numpy(object) && try_numpy(is_written);
   if (!is_taken) take(is_written);
   size_bytes_ = elements() * element_bytes();
@@ -148,6 +148,10 @@ void Tensor::take(bool is_written) {
     take_torch();
   else if (py::hasattr(object_, "__dlpack__"))
     take_dlpack();
+  else if (place_ && PyNumber_Check(object_.ptr()) != 0)
+    refuse(fmt::format(
+        "is a number, and a list is one of tensors here: give numpy.array({}) in place of a list of numbers",
+        name_));
   else
     refuse(
         fmt::format("is {}, which has no elements in memory: give a numpy array, as numpy.array(x), a torch "
@@ -156,7 +160,8 @@ void Tensor::take(bool is_written) {
 }
 
 void Tensor::refuse(const std::string& why) const {
-  throw py::type_error(fmt::format("{}: `{}` {}", call_, name_, why));
+  const std::string place = place_ ? fmt::format("[{}]", *place_) : "";
+  throw py::type_error(fmt::format("{}: `{}{}` {}", call_, name_, place, why));
 }
 
 std::size_t Tensor::elements() const noexcept {

@@ -44,11 +44,12 @@ class BufferView {
 /// the interpreter's lock, its end too; bytes() also without.
 class Tensor {
  public:
-  /// Of an argument called `name` of `call`, for errors. `as`: what its elements are to be taken for, of the
-  /// same size, as bfloat16 in an array of uint16. Throws TypeError for what has no such memory, with the
-  /// fix: read-only (where it is written to), strided, byte-swapped, on another device.
+  /// Of an argument called `name` of `call`, or of the one at that place in a list, for errors. `as`: what
+  /// its elements are to be taken for, of the same size, as bfloat16 in an array of uint16. Throws TypeError
+  /// for what has no such memory, with the fix: read-only (where it is written to), strided, byte-swapped, on
+  /// another device.
   Tensor(py::handle object, std::string_view call, std::string_view name, bool is_written,
-         std::optional<DataType> as = std::nullopt);
+         std::optional<DataType> as = std::nullopt, std::optional<std::size_t> place = std::nullopt);
   Tensor(Tensor&&) noexcept = default;
   Tensor& operator=(Tensor&&) = delete;
   ~Tensor() = default;
@@ -105,6 +106,7 @@ class Tensor {
   py::object object_;
   std::string_view call_;
   std::string_view name_;
+  std::optional<std::size_t> place_;
   Kind kind_ = Kind::buffer;
   BufferView buffer_;
   py::object capsule_;  ///< of DLPack

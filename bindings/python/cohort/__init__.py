@@ -109,7 +109,7 @@ def _end() -> None:
     try:
         finalize()
     except CohortError as failure:  # too late to be raised
-        print(f"cohort: {failure}", file=sys.stderr)
+        print(f"cohort: {errors.reason_of(failure)}", file=sys.stderr)
 
 
 def _forget() -> None:

@@ -35,7 +35,9 @@ class CohortError(RuntimeError):
         self.advice = tail if separator else None
 
     def __str__(self) -> str:
-        return f"{self.kind}: {super().__str__()}"
+        """Without the kind where the class says it, as tracebacks do."""
+        text = super().__str__()
+        return text if _BY_KIND.get(self.kind) is type(self) else f"{self.kind}: {text}"
 
 
 class InvalidArgument(CohortError, ValueError):

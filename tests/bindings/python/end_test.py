@@ -331,6 +331,20 @@ except cohort.PeerDied as error:
     print("told", flush=True)
 """
 
+# Advice is what Python calls it, and says whose call it was on both ranks.
+BOTH_SEND = """
+import re
+import cohort, numpy
+
+comm = cohort.init()
+try:
+    comm.send(numpy.ones(1 << 20), 1 - comm.rank, timeout=1)
+except cohort.CohortError as error:
+    assert re.search(r"send of 8388608 bytes to rank [01] .* by rank [01] .* on 'world' was not finished", str(error)), error
+    assert "(timeout= of the call)" in str(error) and "when_all" not in str(error), error
+    print("advised", flush=True)
+"""
+
 TOLD_ROWS = """
 import cohort, numpy
 
@@ -365,6 +379,9 @@ class End(RanksTestCase):
 
     def test_a_death_amid_a_message(self):
         self.assertIn("told", run_ranks(2, DEAD_AMID_A_MESSAGE)[1])
+
+    def test_two_ranks_that_both_send_first_are_advised(self):
+        self.assertEqual(self.check_ranks(2, BOTH_SEND).count("advised"), 2)
 
     def test_rows_that_some_ranks_ask_for_and_others_know(self):
         self.assertEqual(self.check_ranks(2, TOLD_ROWS).count("explained"), 2)

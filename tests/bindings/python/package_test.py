@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import traceback
 import unittest
 from unittest import mock
 
@@ -68,7 +69,9 @@ for scripts in (0, 0, 1, 2):
         self.assertIsInstance(error, cohort.Mismatch)
         self.assertEqual((error.kind, error.rank, error.op, error.sequence, error.advice),
                          ("Mismatch", 1, "scan", 7, "give 4"))
-        self.assertTrue(str(error).startswith("Mismatch: collective #7") and str(error).endswith("(this rank gave x)"))
+        self.assertEqual(str(error), f"{text} (this rank gave x)")
+        self.assertEqual(traceback.format_exception_only(error), [f"cohort.errors.Mismatch: {error}\n"])
+        self.assertEqual(str(errors.error_of("NewKind", "text", None, "", None, "")), "NewKind: text")
         self.assertTrue(issubclass(cohort.DeadlineExceeded, TimeoutError))
         self.assertTrue(issubclass(cohort.InvalidArgument, ValueError))
         self.assertIs(type(errors.error_of("NewKind", "text", None, "", None, "")), cohort.CohortError)
