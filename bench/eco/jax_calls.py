@@ -3,42 +3,32 @@
 without cohort. Rank 0 prints the microseconds."""
 
 import argparse
+import pathlib
 import statistics
+import sys
 import time
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--gloo", nargs=3, type=int, metavar=("RANK", "SIZE", "PORT"))
-arguments = parser.parse_args()
-if not arguments.gloo:
-    import cohort.jax  # noqa: F401: before jax
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "bindings" / "jax"))
+import jax_world  # noqa: E402
+
+_, mesh = jax_world.join(argparse.ArgumentParser())
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
-from jax import lax, shard_map  # noqa: E402
-from jax.sharding import Mesh, NamedSharding  # noqa: E402
+from jax import lax  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
 
 BYTES = (8, 4 << 10, 64 << 10, 1 << 20, 8 << 20)
 LEAST_CALLS, MOST_CALLS, MOST_S = 10, 200, 0.5
 
-jax.config.update("jax_platforms", "cpu")
-if arguments.gloo:
-    rank, size, port = arguments.gloo
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    jax.distributed.initialize(f"127.0.0.1:{port}", size, rank)
-else:
-    jax.distributed.initialize()
-mesh = Mesh(np.array(jax.devices()), ("x",))
-
 
 def spread(whole):
-    """A global array of which each process has its rows."""
-    return jax.make_array_from_callback(whole.shape, NamedSharding(mesh, P("x")), lambda index: whole[index])
+    return jax_world.spread(mesh, whole)
 
 
 def spread_over_ranks(function, inputs, outputs):
-    return jax.jit(shard_map(function, mesh=mesh, in_specs=inputs, out_specs=outputs))
+    return jax_world.map_over(mesh, function, inputs, outputs)
 
 
 def tell(what, point, call):

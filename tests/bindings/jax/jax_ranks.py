@@ -5,39 +5,24 @@ import argparse
 import os
 import sys
 
+from jax_world import join, map_over, spread
+
 parser = argparse.ArgumentParser()
 parser.add_argument("case")
-parser.add_argument("--gloo", nargs=3, type=int, metavar=("RANK", "SIZE", "PORT"))
-arguments = parser.parse_args()
-if not arguments.gloo:
-    import cohort.jax  # noqa: F401: before jax
+arguments, mesh = join(parser)
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
-from jax import lax, shard_map  # noqa: E402
-from jax.sharding import Mesh, NamedSharding  # noqa: E402
+from jax import lax  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
 
-jax.config.update("jax_platforms", "cpu")
-if arguments.gloo:
-    rank, size, port = arguments.gloo
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    jax.distributed.initialize(f"127.0.0.1:{port}", size, rank)
-else:
-    jax.distributed.initialize()
 rank, size = jax.process_index(), jax.process_count()
-mesh = Mesh(np.array(jax.devices()), ("x",))
-
-
-def spread(whole):
-    """A global array of which each device has its rows."""
-    return jax.make_array_from_callback(whole.shape, NamedSharding(mesh, P("x")), lambda index: whole[index])
 
 
 def per_device(function, whole, out=P("x")):
     """The function on each device's rows; what this rank's devices have of the result, by the first row."""
-    result = jax.jit(shard_map(function, mesh=mesh, in_specs=P("x"), out_specs=out))(spread(whole))
+    result = map_over(mesh, function, P("x"), out)(spread(mesh, whole))
     return [(shard.index[0].start or 0, np.asarray(shard.data)) for shard in result.addressable_shards]
 
 
@@ -82,8 +67,8 @@ def training():
         loss, slopes = jax.value_and_grad(lambda w: lax.pmean(loss_of(w, x, y), "x"))(weights)
         return [w - 0.1 * slope for w, slope in zip(weights, slopes)], loss
 
-    train = jax.jit(shard_map(step, mesh=mesh, in_specs=(P(), P("x"), P("x")), out_specs=(P(), P())))
-    x, y = spread(inputs), spread(targets)
+    train = map_over(mesh, step, (P(), P("x"), P("x")), (P(), P()))
+    x, y = spread(mesh, inputs), spread(mesh, targets)
     losses = []
     for _ in range(20):
         weights, loss = train(weights, x, y)

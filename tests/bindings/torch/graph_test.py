@@ -61,14 +61,19 @@ def run(rank, size, store, parts):
     dist.destroy_process_group()
 
 
-def die_amid_backward(rank, size, store, folder):
-    """The last rank ends while the others wait for its gradients; what they are told goes into files."""
+def die_amid_backward(rank, size, store, folder, dying, form=None):
+    """The rank `dying` ends while the others wait for its gradients; what they are told goes into files. With a form, by which
+    gradients go host by host, two ranks share each host."""
+    options = {}
+    if form is not None:
+        os.environ["COHORT_HOST_ID"] = f"host-{rank // 2}"
+        options = {"allreduce_strategy": "hierarchical", "form": form}
     join(rank, size, store)
     model = graph_training.network()
     optimizer = GEDistributedOptimizer(model=model, optimizer=graph_training.sgd(model), replanning=graph_training.SOON,
-                                       max_group_size=1)
+                                       max_group_size=1, **options)
     graph_training.train(model, optimizer, 8)
-    if rank == size - 1:
+    if rank == dying:
         model[2].weight.register_hook(lambda gradient: os._exit(0))
     try:
         graph_training.train(model, optimizer, 1)
@@ -101,24 +106,6 @@ def wait_in_a_group_of_little_patience(rank, size, store, folder):
             with open(os.path.join(folder, f"rank-{rank}"), "w", encoding="utf-8") as file:
                 file.write(str(failure))
     dist.barrier()
-    os._exit(0)
-
-
-def die_between_hosts(rank, size, store, folder, form):
-    """Rank 2, of the second host, ends amid backward: what the others are told, one of whom meets it in no small group."""
-    os.environ["COHORT_HOST_ID"] = f"host-{rank // 2}"
-    join(rank, size, store)
-    model = graph_training.network()
-    optimizer = GEDistributedOptimizer(model=model, optimizer=graph_training.sgd(model), replanning=graph_training.SOON,
-                                       max_group_size=1, allreduce_strategy="hierarchical", form=form)
-    graph_training.train(model, optimizer, 8)
-    if rank == 2:
-        model[2].weight.register_hook(lambda gradient: os._exit(0))
-    try:
-        graph_training.train(model, optimizer, 1)
-    except RuntimeError as failure:
-        with open(os.path.join(folder, f"rank-{rank}"), "w", encoding="utf-8") as file:
-            file.write(str(failure))
     os._exit(0)
 
 
@@ -164,7 +151,7 @@ class Graph(unittest.TestCase):
 
     def test_a_rank_that_dies_amid_backward_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
-            forked.check_ranks(self, 3, die_amid_backward, folder)
+            forked.check_ranks(self, 3, die_amid_backward, folder, 2)
             for rank in range(2):
                 text = pathlib.Path(folder, f"rank-{rank}").read_text(encoding="utf-8")
                 self.assertIn("rank 2", text)
@@ -173,7 +160,7 @@ class Graph(unittest.TestCase):
     def test_a_rank_of_another_host_that_dies_is_named(self):
         for form in ("shares", "leader"):
             with tempfile.TemporaryDirectory() as folder:
-                forked.check_ranks(self, 4, die_between_hosts, folder, form)
+                forked.check_ranks(self, 4, die_amid_backward, folder, 2, form)  # who meets it in no small group, too
                 for rank in (0, 1, 3):
                     text = pathlib.Path(folder, f"rank-{rank}").read_text(encoding="utf-8")
                     self.assertIn("rank 2", text)
