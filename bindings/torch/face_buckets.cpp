@@ -9,6 +9,7 @@
 #include <cohort/graph/executor/reductions.h>
 
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -53,7 +54,11 @@ Task<> Way::average(const BucketCall& call) {
   const DataType type = known(parse_data_type(call.type), call.type);
   std::exception_ptr failure;
   std::string reason;
+  // Kept until all are told: the next bucket would begin, and not fit what peers wait in.
+  std::optional<Mutex::Guard> mine;
   try {
+    Mutex::Guard guard = co_await turn.lock();
+    mine.emplace(std::move(guard));
     co_await average_in_turn(type, call);
     co_return;
   } catch (const std::exception& error) {
@@ -73,7 +78,6 @@ void Way::give_up(const std::string& reason) const noexcept {
 }
 
 Task<> Way::average_in_turn(DataType type, const BucketCall& call) {
-  const Mutex::Guard mine = co_await turn.lock();
   const std::span<std::byte> data = bytes_of(call.data);
   if (call.compresses) {
     const std::span<float> values = floats_of(call.data);

@@ -416,7 +416,8 @@ def part_ranks_may_join_later_than_calls_may_take():
     if RANK == 0:
         check_raises(lambda: group.barrier().wait(), " Timed out ")
         alone = ("torch", "unix:cohort-test-of-nobody", "", 0, 2)
-        check_raises(lambda: join(*alone, timeout_s=100, join_timeout_s=0.2), "after 0.2 s, rank 1 of 2 is missing")
+        options = cohort.torch.join_options(alone[1])
+        check_raises(lambda: join(*alone, timeout_s=100, join_timeout_s=0.2, world_ranks=[], options=options), "after 0.2 s, rank 1 of 2 is missing")
     dist.barrier()
 
 
