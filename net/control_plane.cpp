@@ -297,6 +297,8 @@ bool ControlPlane::has_process_ended(Rank peer) const noexcept {
 
 void ControlPlane::end(Rank peer) noexcept {
   if (std::exchange(peers_[peer].has_ended, true)) return;
+  const bool is_of_host = !peers_[peer].said_goodbye && peers_[peer].host_watch.is_in_doubt();
+  if (is_of_host) membership_.control[peer].give_host_up();
   peers_[peer].queue.clear();
   if (has_drained_.untaken_posts() == 0) has_drained_.post();
   depart(peer);
@@ -365,16 +367,16 @@ Task<> ControlPlane::report_shortages() {
   }
 }
 
-/// What was sent a moment ago has had no time for an answer: it has to be missing twice.
 Task<> ControlPlane::watch_hosts() {
-  constexpr int kLooks = 5;
+  const Duration longest = membership_.host_timeout;
   for (;;) {
-    co_await engine_.sleep_for(membership_.host_timeout / kLooks);
+    co_await engine_.sleep_for(longest / HostWatch::kLooks);
     for (Rank peer = 0; peer < membership_.size; ++peer) {
       if (peer == membership_.rank || membership_.shares_host(peer) || !is_linked(peer)) continue;
-      const bool is_unanswered = membership_.control[peer].is_unanswered(membership_.host_timeout);
-      if (is_unanswered && peers_[peer].is_unanswered) membership_.control[peer].give_host_up();
-      peers_[peer].is_unanswered = is_unanswered;
+      Socket& socket = membership_.control[peer];
+      const std::optional<TcpState> state = socket.tcp_state();
+      const bool is_lost = state && peers_[peer].host_watch.look(*state, engine_.now(), longest);
+      if (is_lost) socket.give_host_up();
     }
   }
 }

@@ -200,7 +200,7 @@ class ControlPlane : Immovable {
     ControlQueue queue{};
     Notify has_queued{};
     bool hangs_up = false;  ///< it is not told why
-    bool is_unanswered = false;
+    HostWatch host_watch{};
     bool is_called = false;  ///< by this rank, after the joining
     bool has_refused = false;
     Socket caller{};  ///< what it has made itself after the joining: only heard, but for last words

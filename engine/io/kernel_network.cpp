@@ -2,6 +2,7 @@
 #include <cohort/engine/io/network.h>
 
 #include <cohort/engine/io/fork_guard.h>
+#include <cohort/engine/io/tcp_state.h>
 
 #include <fcntl.h>
 #include <linux/sockios.h>
@@ -71,12 +72,15 @@ class KernelNetwork final : public Network {
   }
   void shutdown(int socket) noexcept override { ::shutdown(socket, SHUT_RDWR); }
   int unacknowledged(int socket) noexcept override;
-  Duration silence(int socket) noexcept override;
+  Duration silence(int socket) noexcept override {
+    const std::optional<TcpState> state = read_tcp_state(socket);
+    return state ? cohort::silence(*state) : Duration::zero();
+  }
   void set_no_delay(int socket) noexcept override { set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1); }
   void set_buffer_bytes(int socket, std::size_t bytes) noexcept override;
 
   void set_host_timeout(int socket, Duration longest) noexcept override;
-  bool is_unanswered(int socket, Duration longest) noexcept override { return silence(socket) >= longest; }
+  std::optional<TcpState> tcp_state(int socket) noexcept override { return read_tcp_state(socket); }
 
   int peer_credentials(int socket, PeerCredentials& into) override {
     ucred credentials{};
@@ -111,7 +115,7 @@ int KernelNetwork::send(int socket, std::span<const std::byte> first,
 }
 
 /// Probes where nothing is to be sent. TCP_USER_TIMEOUT would be for the rest, but also ends a connection
-/// whose other end answers that it has no room: that one only computes.
+/// whose other end answers that it has no room: that one only computes. For the rest there is HostWatch.
 void KernelNetwork::set_host_timeout(int socket, Duration longest) noexcept {
   constexpr int kProbes = 4;
   const auto interval = std::chrono::duration_cast<std::chrono::seconds>(longest / (kProbes + 1));
@@ -120,6 +124,7 @@ void KernelNetwork::set_host_timeout(int socket, Duration longest) noexcept {
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
   set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, seconds);
   set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  limit_retransmission(socket, interval);
 }
 
 /// Of a connection that was reset the kernel goes on counting.
@@ -130,14 +135,6 @@ int KernelNetwork::unacknowledged(int socket) noexcept {
   socklen_t size = sizeof info;
   const bool is_tcp = bytes != 0 && ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
   return is_tcp && info.tcpi_state == TCP_CLOSE ? 0 : bytes;
-}
-
-Duration KernelNetwork::silence(int socket) noexcept {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  const bool is_tcp = ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
-  const bool is_under_way = is_tcp && info.tcpi_state != TCP_CLOSE && info.tcpi_unacked != 0;
-  return std::chrono::milliseconds(is_under_way ? info.tcpi_last_ack_recv : 0);
 }
 
 void KernelNetwork::set_buffer_bytes(int socket, std::size_t bytes) noexcept {

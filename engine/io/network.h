@@ -3,10 +3,12 @@
 
 #include <cohort/engine/clock.h>
 #include <cohort/engine/io/address.h>
+#include <cohort/engine/io/host_watch.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -45,14 +47,14 @@ class Network {
   virtual int receive(int socket, std::span<std::byte> into) noexcept = 0;
   /// How many bytes that were sent the other end's host has not acknowledged; none if the connection is over.
   virtual int unacknowledged(int socket) noexcept = 0;
-  /// Where something that was sent is on its way to another host: for how long nothing has come from there,
-  /// acknowledgements included. Zero if nothing is on its way, or the network does not tell.
+  /// Where another host owes an answer to what was sent, or could not be sent: for how long nothing has come
+  /// from there, acknowledgements included. Zero if it owes none, or the network does not tell.
   virtual Duration silence(int /*socket*/) noexcept { return {}; }
   /// While nothing is to be sent, the connection ends with ETIMEDOUT once the other end's host has not
   /// answered for that long.
   virtual void set_host_timeout(int /*socket*/, Duration /*longest*/) noexcept {}
-  /// Whether what was sent has found no answer for that long; not where the other end has no room for it.
-  virtual bool is_unanswered(int /*socket*/, Duration /*longest*/) noexcept { return false; }
+  /// For a HostWatch; none if the network does not tell, or the connection is over.
+  virtual std::optional<TcpState> tcp_state(int /*socket*/) noexcept { return std::nullopt; }
   /// Both directions.
   virtual void shutdown(int socket) noexcept = 0;
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -103,8 +104,8 @@ class Socket {
   /// As Network::set_host_timeout().
   void set_host_timeout(Duration longest) noexcept { network().set_host_timeout(descriptor(), longest); }
   /// As Network's.
-  [[nodiscard]] bool is_unanswered(Duration longest) noexcept {
-    return is_open() && network().is_unanswered(descriptor(), longest);
+  [[nodiscard]] std::optional<TcpState> tcp_state() noexcept {
+    return is_open() ? network().tcp_state(descriptor()) : std::nullopt;
   }
   /// Its host is lost: as shutdown().
   void give_host_up() noexcept {

@@ -95,6 +95,21 @@ class BadDays(unittest.TestCase):
         self.assertEqual(self.ends(ranks), [("LinkFault", 1), ("LinkFault", 1)])
         self.assertIn("one of them is down, or the network between them", ranks[0].end["message"])
 
+    def test_a_host_that_cannot_send_hears_of_it_as_soon_as_the_other_one(self):
+        faults_of = {
+            "its link is down": lambda host, other: self.hosts.take_link_down(host),
+            "its address is gone": lambda host, other: self.hosts.take_address(host),
+            "its route is gone": lambda host, other: self.hosts.take_route(host, other),
+        }
+        for name, fault in faults_of.items():
+            for host in (1, 2):
+                with self.subTest(name, host=host):
+                    ranks = self.job(2)
+                    fault(host, 3 - host)
+                    self.assertEqual(self.ends(ranks), [("LinkFault", 1), ("LinkFault", 1)])
+                    for rank in ranks:
+                        self.assertIn("nothing passes between the hosts", rank.end["message"])
+
     def test_where_one_direction_between_two_hosts_is_lost_nobody_is_said_to_be_dead(self):
         ranks = self.job(3)
         self.hosts.drop(2, 3)

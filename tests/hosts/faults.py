@@ -24,6 +24,17 @@ class FaultyHosts(hosts_of_test.Hosts):
         """Pulls its cable."""
         self.run(0, "ip", "link", "set", self._port(host), "down")
 
+    def take_link_down(self, host):
+        """At the host itself, which then has no route for what it sends."""
+        self.run(host, "ip", "link", "set", "eth0", "down")
+
+    def take_address(self, host):
+        self.run(host, "ip", "addr", "del", f"{self.address(host)}/24", "dev", "eth0")
+
+    def take_route(self, source, target):
+        """What the first one sends to the second never leaves it; what the second sends arrives."""
+        self.run(source, "ip", "route", "add", "blackhole", f"{self.address(target)}/32")
+
     def heal(self, host):
         self.run(0, "ip", "link", "set", self._port(host), "up")
 
