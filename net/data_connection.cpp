@@ -17,6 +17,10 @@ namespace {
 
 constexpr int kAttempts = 5;
 constexpr Duration kDialAgainInterval = std::chrono::milliseconds(50);
+constexpr Duration kLongestDialAgainInterval = std::chrono::seconds(1);
+/// As long as a collective may take, unless the user says otherwise: who waits for words has given up by
+/// then.
+constexpr Duration kPatienceWithBusy = std::chrono::minutes(10);
 
 Identity identity_for(const Membership& membership, Purpose purpose, Path path) {
   const PeerInfo& self = membership.self();
@@ -53,10 +57,12 @@ Task<Socket> connect_once(Engine& engine, const Membership& membership, Rank pee
 }
 
 /// A control connection tells whether the peer lives: one who computes again and again, and is too slow for
-/// the handshake by that, does.
+/// the handshake by that, does, as far as anybody's patience goes.
 Task<Socket> connect_as(Engine& engine, const Membership& membership, Rank peer, Purpose purpose, Path path) {
+  const TimePoint until = after(engine.now(), kPatienceWithBusy);
+  Duration interval = kDialAgainInterval;
   std::string reason;
-  for (int attempts = 0; attempts < kAttempts;) {
+  for (int attempts = 0; attempts < kAttempts && engine.now() < until;) {
     bool is_there = false;
     try {
       co_return co_await connect_once(engine, membership, peer, purpose, path, is_there);
@@ -64,8 +70,10 @@ Task<Socket> connect_as(Engine& engine, const Membership& membership, Rank peer,
       if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::LinkFault) throw;
       reason = error.message();
     }
-    if (!is_there || purpose != Purpose::control) ++attempts;
-    co_await engine.sleep_for(kDialAgainInterval);
+    const bool is_busy = is_there && purpose == Purpose::control;
+    attempts += is_busy ? 0 : 1;
+    co_await engine.sleep_for(interval);
+    if (is_busy) interval = std::min(2 * interval, kLongestDialAgainInterval);
   }
   throw Error(ErrorKind::LinkFault, fmt::format("no {} connection to {}: {}", to_string(purpose),
                                                 membership.peers[peer].describe(), reason))

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -69,12 +70,13 @@ void ControlMesh::expect_all() {
   expect(all);
 }
 
-/// Who has no table yet waits for who is to pass it on.
+/// At most one of these: who has no table yet waits for who is to pass it on, and passes nothing on.
 std::vector<Rank> ControlMesh::missing() const {
   std::vector<Rank> ranks;
   for (Rank peer = 0; peer < is_missing_.size(); ++peer)
     if (is_missing_[peer]) ranks.push_back(peer);
   if (awaits_table_) ranks.push_back(*ControlGraph::parent_of(state_.membership.rank));
+  if (passes_table_to_) ranks.push_back(*passes_table_to_);
   return ranks;
 }
 
@@ -146,14 +148,42 @@ Task<> ControlMesh::hear_table() {
 Task<> ControlMesh::pass_table_on() {
   const Membership& membership = state_.membership;
   if (membership.rank == 0) co_return;
-  for (const Rank child : ControlGraph::children_of(membership.rank, membership.size)) {
-    try {
-      co_await state_.membership.control[child].send(records_);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::SystemError) throw;
-      log(LogLevel::debug, "passing the table on to rank {}: {}", child, error.message());  // rank 0 sees it
-    }
+  std::ranges::copy(ControlGraph::children_of(membership.rank, membership.size),
+                    std::back_inserter(to_tell_));
+  passes_table_on_ = true;
+  while (!to_tell_.empty()) {
+    const Rank child = to_tell_.front();
+    to_tell_.pop_front();
+    co_await pass_table_on_to(child);
   }
+}
+
+Task<> ControlMesh::pass_table_on_to(Rank child) {
+  passes_table_to_ = child;
+  try {
+    co_await state_.membership.control[child].send(records_);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::SystemError) throw;
+    log(LogLevel::debug, "passing the table on to rank {}: {}", child, error.message());  // rank 0 sees it
+  }
+  passes_table_to_.reset();
+  const auto again = come_again_.find(child);
+  if (again == come_again_.end()) co_return;
+  connected(child, std::move(again->second));
+  come_again_.erase(again);
+  to_tell_.push_back(child);
+}
+
+/// A child that gave its first connection up, or lost it, is to have the table through the one that it has
+/// now; what is under way through the other one ends before that goes.
+void ControlMesh::take_again(Rank child, Socket socket) {
+  if (passes_table_to_ == child) {
+    come_again_[child] = std::move(socket);
+    state_.membership.control[child].shutdown();
+    return;
+  }
+  connected(child, std::move(socket));
+  if (std::ranges::find(to_tell_, child) == to_tell_.end()) to_tell_.push_back(child);
 }
 
 /// For what this rank will have open as long as the communicator lives; and, since nobody knows how far they
@@ -239,11 +269,14 @@ Task<> ControlMesh::welcome(Visitor visitor) {
   const Rank peer = visitor.peer.rank;
   const PeerInfo& expected = state_.membership.peers[peer];
   const bool is_wanted = state_.links == ControlLinks::all || is_neighbour(peer);
-  if (is_wanted && peer > state_.membership.rank && visitor.peer.incarnation == expected.incarnation)
-    connected(peer, std::move(visitor.socket));
-  else
+  const bool is_called = is_wanted && peer > state_.membership.rank;
+  if (!is_called || visitor.peer.incarnation != expected.incarnation)
     log(LogLevel::warn, "a control connection that says it is {} but is none that joined was closed",
         expected.describe());
+  else if (passes_table_on_ && ControlGraph::parent_of(peer) == state_.membership.rank)
+    take_again(peer, std::move(visitor.socket));
+  else
+    connected(peer, std::move(visitor.socket));
   co_return;
 }
 

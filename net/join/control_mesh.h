@@ -6,7 +6,9 @@
 #include <cohort/notify/notify.h>
 
 #include <cstddef>
+#include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -36,7 +38,7 @@ class ControlMesh final : private Gate::Handler, Immovable {
   /// where this process may not have as many descriptors as that takes.
   Task<> connect();
 
-  /// Whom it still waits for, ascending.
+  /// Whom it still waits for, ascending: to be connected with, to hear the table from, to take it.
   [[nodiscard]] std::vector<Rank> missing() const;
 
   /// Whether the connection of the joining itself serves this pair, of which one is rank 0.
@@ -51,11 +53,13 @@ class ControlMesh final : private Gate::Handler, Immovable {
   Task<> connect_expected();
   Task<> hear_table();
   Task<> pass_table_on();
+  Task<> pass_table_on_to(Rank child);
   Task<> call_one_after_the_other();
   Task<> call(Rank peer);
   Task<Socket> call_once(Rank peer);
   Task<> welcome(Visitor visitor) override;
   void connected(Rank peer, Socket socket) noexcept;
+  void take_again(Rank child, Socket socket);
   [[nodiscard]] bool is_pair_served_by_joining(Rank peer) const;
   [[nodiscard]] bool is_neighbour(Rank peer) const;
   [[nodiscard]] bool expects_calls(bool from_own_host) const;
@@ -65,6 +69,10 @@ class ControlMesh final : private Gate::Handler, Immovable {
   const TakeTable take_table_;
   bool is_table_known_;
   bool awaits_table_ = false;
+  std::optional<Rank> passes_table_to_;
+  bool passes_table_on_ = false;
+  std::deque<Rank> to_tell_;           ///< children that have not been sent the table
+  std::map<Rank, Socket> come_again_;  ///< of a child that is being sent it, and has another connection now
   Gate own_host_;
   Gate other_hosts_;
   std::vector<bool> is_missing_;

@@ -5,6 +5,7 @@
 #include <cohort/engine/io/interfaces.h>
 #include <cohort/engine/log.h>
 #include <cohort/engine/system/host.h>
+#include <cohort/net/auth/authenticated_socket.h>
 #include <cohort/net/join/join_state.h>
 #include <cohort/net/join/member.h>
 #include <cohort/net/join/rendezvous.h>
@@ -112,11 +113,17 @@ Address address_for_data(const JoinState& state) {
   return choose_own_address(state.options.interfaces, interface_addresses(), state.address, state.address);
 }
 
-Task<> join_as_rank_0(JoinState& state, std::optional<ControlLinks> links) {
-  if (state.where.ends_with(":0") && state.meets_by_tcp())
+/// A wrong address is wrong for every rank: none of them has to wait for the others to say so.
+void check_port(const JoinState& state) {
+  if (state.meets_by_tcp() && state.options.size > 1 && state.where.ends_with(":0"))
     throw Error(
         ErrorKind::InvalidArgument,
-        fmt::format("rank 0 cannot listen at {}: the other ranks have to know its port", state.where));
+        fmt::format("rank {} cannot meet others at {}: all ranks have to know the port of rank 0; give "
+                    "them one that is free there (COHORT_ADDR)",
+                    state.options.rank, state.where));
+}
+
+Task<> join_as_rank_0(JoinState& state, std::optional<ControlLinks> links) {
   std::optional<Error> taken;
   Listener listener;
   try {
@@ -130,9 +137,14 @@ Task<> join_as_rank_0(JoinState& state, std::optional<ControlLinks> links) {
     const Error told = co_await ask_who_listens(state, *taken);
     throw Error(told);
   }
-  state.listen(address_for_data(state));
+  std::optional<Error> own_fault;
+  try {
+    state.listen(address_for_data(state));
+  } catch (const Error& error) {
+    own_fault = error;
+  }
   Rendezvous rendezvous(state, listener, links);
-  co_await rendezvous.run();
+  co_await rendezvous.run(std::move(own_fault));
 }
 
 /// Where a host loses its power or its network, nothing else ends a connection.
@@ -140,6 +152,29 @@ void watch_hosts(Membership& membership) {
   for (Rank peer = 0; peer < membership.size; ++peer)
     if (membership.control[peer].is_open() && !membership.shares_host(peer))
       membership.control[peer].set_host_timeout(membership.host_timeout);
+}
+
+/// Of a dry run on one machine a user of COHORT_TLS would take a wrong yes home.
+void tell_encryption(const Membership& membership) {
+  std::size_t encrypted = 0;
+  std::size_t inside = 0;
+  std::size_t plain = 0;
+  for (Rank peer = 0; peer < membership.size; ++peer) {
+    const Socket& socket = membership.control[peer];
+    if (!socket.is_open() || membership.shares_host(peer)) continue;
+    ++(socket.is_protected() ? encrypted : stays_in_host(socket) ? inside : plain);
+  }
+  const auto tell = [&](std::size_t count, LogLevel level, std::string_view how) {
+    if (count != 0)
+      log(level, "connections to {} rank{} of other hosts {}", count, count == 1 ? "" : "s", how);
+  };
+  const bool is_asked_for = membership.encryption == Encryption::required;
+  tell(encrypted, LogLevel::info, "are encrypted (TLS 1.3)");
+  tell(inside, is_asked_for && membership.rank == 0 ? LogLevel::warn : LogLevel::info,
+       "do not leave this machine (COHORT_HOST_ID), and are not encrypted, whatever COHORT_TLS says");
+  tell(plain, LogLevel::info,
+       membership.encryption == Encryption::forbidden ? "are not encrypted: COHORT_TLS=off"
+                                                      : "are not encrypted: neither end has COHORT_TLS=on");
 }
 
 /// What a rank says of itself may be true in its own PID namespace only: what its number is here, the kernel
@@ -161,6 +196,7 @@ Task<Membership> join(Engine& engine, JoinOptions options, std::uint64_t fabric,
   // What a device reads and writes by itself nobody encrypts.
   const bool is_encrypted = state.options.encryption == Encryption::required;
   state.membership.peers[state.options.rank].fabric = is_encrypted ? 0 : fabric;
+  check_port(state);
   choose_secret(state);
   if (state.options.size == 1) co_return std::move(state.membership);
   if (state.options.rank == 0) {
@@ -173,6 +209,7 @@ Task<Membership> join(Engine& engine, JoinOptions options, std::uint64_t fabric,
   if (state.links == ControlLinks::neighbours && are_some) state.membership.neighbours = state.neighbours;
   see_processes(state.membership);
   watch_hosts(state.membership);
+  tell_encryption(state.membership);
   log(LogLevel::debug, "rank {} joined '{}' of {} after {}", state.options.rank, state.options.name,
       state.options.size, state.elapsed());
   co_return std::move(state.membership);

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace cohort {
@@ -55,25 +56,35 @@ Task<Socket> call_once(const JoinState& state, std::optional<Secret>& secret) {
   throw Error(*refusal);
 }
 
-/// Tells rank 0 for whom this one waits, so that it can tell who hangs from those who wait for it.
+/// Tells rank 0 for whom this one waits, so that it can tell who hangs from those who wait for it; again
+/// whenever that has changed.
 class WaitingReport final : private Timer {
  public:
   WaitingReport(const JoinState& state, const ControlMesh& mesh, Socket& rank_0)
-      : mesh_(mesh), rank_0_(rank_0) {
-    const TimePoint now = state.engine.now();
-    const Duration half = (state.deadline - now) / 2;
-    state.engine.timers().arm(*this, after(now, std::clamp(half, Duration::zero(), kLongest)));
+      : engine_(state.engine), mesh_(mesh), rank_0_(rank_0) {
+    const Duration half = (state.deadline - engine_.now()) / 2;
+    arm_after(std::clamp(half, Duration::zero(), kInterval));
   }
 
  private:
-  static constexpr Duration kLongest = std::chrono::seconds(1);
+  static constexpr Duration kInterval = std::chrono::seconds(1);
 
+  void arm_after(Duration interval) noexcept { engine_.timers().arm(*this, after(engine_.now(), interval)); }
+
+  /// Without memory for the words nothing is told: the next time, perhaps.
   void expire() noexcept override {
-    if (!mesh_.missing().empty()) rank_0_.try_send(encode_waiting(list_of_ranks(mesh_.missing())));
+    try {
+      const std::string waits_for = list_of_ranks(mesh_.missing());
+      if (waits_for != told_ && rank_0_.try_send(encode_waiting(waits_for))) told_ = waits_for;
+    } catch (const std::bad_alloc&) {
+    }
+    arm_after(kInterval);
   }
 
+  Engine& engine_;
   const ControlMesh& mesh_;
   Socket& rank_0_;
+  std::string told_;
 };
 
 PeerInfo record_at(std::span<const std::byte> records, Rank index, std::string_view who) {
@@ -124,8 +135,10 @@ Task<Socket> call_rank_0(const JoinState& state, std::optional<Secret>& secret, 
       const bool is_cancelled = around != nullptr && around->is_cancelled();
       if (is_cancelled || !is_transient(error)) throw;
       if (!is_given) secret.reset();  // of a rank 0 that has gone: the next one is of another job, maybe
-      const bool is_news = reason.empty() || error.kind() != ErrorKind::DeadlineExceeded;
-      if (is_news) reason = error.message();
+      if (error.kind() != ErrorKind::DeadlineExceeded)
+        reason = error.message();
+      else if (reason.empty())  // else what was said before the time was over
+        reason = "no answer to connecting";
     }
     if (engine.now() >= next_report) {
       next_report = after(engine.now(), kReportInterval);
@@ -317,8 +330,10 @@ void Member::advertise_rank_0(const Socket& rank_0) {
 Task<> Member::connect(Socket& rank_0) {
   ControlMesh mesh(state_, std::move(table_),
                    [&](std::span<const std::byte> records, Rank from) { take_table(records, rank_0, from); });
-  const WaitingReport report(state_, mesh, rank_0);
-  co_await mesh.connect();
+  {
+    const WaitingReport report(state_, mesh, rank_0);
+    co_await mesh.connect();
+  }
   const JoinFrameBytes ready = encode_signal(JoinFrame::Kind::ready);
   co_await rank_0.send(ready);
 }

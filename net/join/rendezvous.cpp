@@ -3,6 +3,7 @@
 
 #include <cohort/engine/io/route.h>
 #include <cohort/engine/log.h>
+#include <cohort/net/link_owner.h>
 
 #include <fmt/format.h>
 
@@ -50,7 +51,7 @@ Rendezvous::Rendezvous(JoinState& state, Listener& listener, std::optional<Contr
   places_[0].deadline = state.deadline;
 }
 
-Task<> Rendezvous::run() {
+Task<> Rendezvous::run(std::optional<Error> own_fault) {
   CancelScope* around = co_await current_scope();
   {
     TaskScope scope(around);
@@ -60,7 +61,10 @@ Task<> Rendezvous::run() {
     scope.spawn(gate_.serve());
     scope.spawn(report_progress());
     watch_deadlines();
-    make_room();
+    if (own_fault)
+      fail_alone(*own_fault);
+    else
+      make_room();
     try {
       co_await scope.join();
     } catch (const Error& error) {
@@ -69,6 +73,7 @@ Task<> Rendezvous::run() {
       throw;
     }
   }
+  if (own_fault_) throw Error(*own_fault_);
   if (failure_) throw Error(*failure_);
   co_await send_go();
 }
@@ -155,6 +160,12 @@ Task<std::optional<JoinFrame>> Rendezvous::hear_introduction(Visitor& visitor) {
     Task<JoinFrame> reading = receive_frame(visitor.socket, visitor.where);
     Task<JoinFrame> timed = with_deadline(kAuthenticationTime, std::move(reading));
     JoinFrame frame = co_await timed;
+    if (frame.refusal) {
+      const std::string who =
+          fmt::format("rank {} (pid {}) at {}", visitor.peer.rank, visitor.peer.pid, visitor.where);
+      if (!places_[visitor.peer.rank].is_taken) take_refusal(who, visitor.peer.rank, *frame.refusal);
+      co_return std::nullopt;
+    }
     const bool is_consistent = frame.kind == JoinFrame::Kind::introduction &&
                                frame.info.rank == visitor.peer.rank &&
                                frame.info.incarnation == visitor.peer.incarnation;
@@ -239,14 +250,20 @@ void Rendezvous::heard(Rank rank, const JoinFrame& frame) {
   if (frame.kind != JoinFrame::Kind::refusal)
     throw Error(ErrorKind::ProtocolError,
                 fmt::format("{} sent '{}' out of turn", who, to_string(frame.kind)));
+  take_refusal(who, rank, *frame.refusal);
+}
+
+/// Before all are here, who gives up for what only concerns itself may be followed by another in its place.
+/// What its process or its host lacks, the next one would lack, too.
+void Rendezvous::take_refusal(const std::string& who, Rank rank, const Error& refusal) {
   if (failure_) return;
-  if (phase_ == Phase::gathering) {  // it gave up alone; another may come in its place
-    note(fmt::format("{} gave up: {}", who, frame.refusal->message()));
+  if (phase_ == Phase::gathering && !is_own_fault(refusal.kind())) {
+    note(fmt::format("{} gave up: {}", who, refusal.message()));
     return;
   }
   mark_informed(places_[rank]);
-  const Error cause(frame.refusal->kind(), fmt::format("{} reports: {}", who, frame.refusal->message()));
-  fail(cause.with_culprit(frame.refusal->culprit().value_or(rank)));
+  const Error cause(refusal.kind(), fmt::format("{} reports: {}", who, refusal.message()));
+  fail(cause.with_culprit(refusal.culprit().value_or(rank)));
 }
 
 void Rendezvous::on_refusal(const Refusal& refusal, const std::optional<Identity>& claimed) noexcept {
@@ -292,15 +309,23 @@ Task<> Rendezvous::send_table(Rank rank) {
   } catch (const Error& error) {
     log(LogLevel::debug, "sending the table to rank {}: {}", rank,
         error.message());  // attend() sees its end too
+    co_return;             // after a part of it no other word makes sense
   }
   place.is_sending = false;
   if (failure_) tell(place.socket, place);
 }
 
+/// Who is being sent the table hears of a failure after it.
 Task<> Rendezvous::connect_own() {
-  co_await mesh_->connect();
-  places_[0].is_ready = true;
-  conclude_if_ready();
+  CancelScope* around = co_await current_scope();
+  try {
+    co_await mesh_->connect();
+    places_[0].is_ready = true;
+    conclude_if_ready();
+  } catch (const Error& error) {
+    if (around->is_cancelled()) throw;
+    fail_alone(error);
+  }
 }
 
 void Rendezvous::conclude_if_ready() {
@@ -334,6 +359,11 @@ void Rendezvous::fail(const Error& cause) {
   log(LogLevel::debug, "joining fails: {}", cause.what());
   for (Rank rank = 1; rank < places_.size(); ++rank) tell(places_[rank].socket, places_[rank]);
   scope_->spawn(say_farewell());
+}
+
+void Rendezvous::fail_alone(const Error& own_fault) {
+  if (!failure_) own_fault_ = own_fault;
+  fail(as_told_by_rank_0(own_fault));
 }
 
 /// Short enough for the socket's buffer; a member that does not take it learns from the end of the
@@ -384,97 +414,6 @@ void Rendezvous::deadline_has_come() noexcept {
     fail(deadline_error());
   else
     watch_deadlines();  // whose it was has left
-}
-
-Task<> Rendezvous::report_progress() {
-  for (;;) {
-    co_await state_.engine.sleep_for(kReportInterval);
-    if (failure_) co_return;
-    if (phase_ == Phase::gathering)
-      log(LogLevel::warn, "joining '{}' at {}: after {}, {}", membership_.name, state_.where,
-          state_.elapsed(), missing_and_present());
-  }
-}
-
-// Texts.
-
-Error Rendezvous::deadline_error() const {
-  const std::vector<Rank> absent = missing();
-  if (!absent.empty()) {
-    const Error error(ErrorKind::MissingRanks,
-                      fmt::format("joining '{}' at {}: after {}, {}", membership_.name, state_.where,
-                                  state_.elapsed(), missing_and_present()));
-    return error.with_culprit(absent.front());
-  }
-  return connecting_deadline_error();
-}
-
-/// Whoever hangs has not even said for whom it waits.
-Error Rendezvous::connecting_deadline_error() const {
-  std::vector<Rank> silent;
-  std::string reports;
-  if (!mesh_->missing().empty()) reports = fmt::format("rank 0 for {}", list_of_ranks(mesh_->missing()));
-  for (Rank rank = 1; rank < places_.size(); ++rank) {
-    const Place& place = places_[rank];
-    if (place.is_ready) continue;
-    if (place.waits_for.empty())
-      silent.push_back(rank);
-    else
-      reports += fmt::format("{}rank {} for {}", reports.empty() ? "" : ", ", rank, place.waits_for);
-  }
-  const std::string head = fmt::format("joining '{}': all {} ranks came, but after {} ", membership_.name,
-                                       places_.size(), state_.elapsed());
-  if (silent.empty())
-    return Error(
-        ErrorKind::LinkFault,
-        fmt::format("{}not all had reached each other: {} waited; a firewall is between them, or they "
-                    "do not share the network by which they reached rank 0{}",
-                    head, reports, advice_on_hosts()));
-  return Error(ErrorKind::PeerSilent, fmt::format("{}rank{} {} did not answer: stopped, or hung{}{}", head,
-                                                  silent.size() == 1 ? "" : "s", list_of_ranks(silent),
-                                                  reports.empty() ? "" : "; waiting: ", reports))
-      .with_culprit(silent.front());
-}
-
-/// Machines that were cloned or restored from one image may have what tells hosts apart in common.
-std::string Rendezvous::advice_on_hosts() const {
-  for (Rank rank = 1; rank < places_.size(); ++rank)
-    for (Rank other = 0; other < rank; ++other)
-      if (!places_[rank].is_ready && membership_.peers[rank].host_id == membership_.peers[other].host_id)
-        return fmt::format(
-            "; if rank {} and rank {}, which take each other for ranks of one host, are on two machines of "
-            "one image, give each machine a COHORT_HOST_ID of its own",
-            other, rank);
-  return "";
-}
-
-std::vector<Rank> Rendezvous::missing() const {
-  std::vector<Rank> ranks;
-  for (Rank rank = 1; rank < places_.size(); ++rank)
-    if (!places_[rank].is_taken) ranks.push_back(rank);
-  return ranks;
-}
-
-std::string Rendezvous::missing_and_present() const {
-  const std::vector<Rank> absent = missing();
-  constexpr std::size_t kMostNamed = 16;
-  std::string present;
-  std::size_t named = 0;
-  for (Rank rank = 0; rank < places_.size(); ++rank) {
-    if (!places_[rank].is_taken) continue;
-    if (++named > kMostNamed) break;
-    present += (present.empty() ? "" : ", ") + membership_.peers[rank].describe();
-  }
-  return fmt::format(
-      "rank{} {} of {} {} missing: start {} with this address, or look at what {} printed{}; here: {}{}",
-      absent.size() == 1 ? "" : "s", list_of_ranks(absent), places_.size(), absent.size() == 1 ? "is" : "are",
-      absent.size() == 1 ? "it" : "them", absent.size() == 1 ? "it" : "they", notes_.text(), present,
-      named > kMostNamed ? ", and more" : "");
-}
-
-void Rendezvous::note(std::string text, bool has_proven_itself) {
-  log(LogLevel::info, "joining '{}': {}", membership_.name, text);
-  notes_.add(std::move(text), has_proven_itself);
 }
 
 }  // namespace cohort

@@ -34,9 +34,10 @@ class Rendezvous final : private Gate::Handler, Immovable {
   /// `links`: as ToldTable's.
   Rendezvous(JoinState& state, Listener& listener, std::optional<ControlLinks> links = std::nullopt);
 
-  /// Fills the state's membership. Errors: WorldSize, DuplicateRank (all told by name), MissingRanks at the
-  /// earliest deadline of all that are there, PeerDied, PeerSilent; or what a member reported.
-  Task<> run();
+  /// Fills the state's membership; with a fault of this rank's own, only tells it to those who come. Errors:
+  /// WorldSize, DuplicateRank (all told by name), MissingRanks at the earliest deadline of all that are
+  /// there, PeerDied, PeerSilent; what a member reported; or that fault.
+  Task<> run(std::optional<Error> own_fault = std::nullopt);
 
  private:
   enum class Phase : std::uint8_t { gathering, connecting, over };
@@ -44,8 +45,8 @@ class Rendezvous final : private Gate::Handler, Immovable {
   struct Place {
     bool is_taken = false;
     bool is_ready = false;
-    std::string waits_for;     ///< while connecting, if it said so
-    bool is_sending = false;   ///< in the middle of the table: nothing may come between
+    std::string waits_for;    ///< while connecting, if it said so
+    bool is_sending = false;  ///< in the middle of the table, where it may have ended: nothing may come there
     bool is_informed = false;  ///< of the failure, or is its cause
     TimePoint deadline = kNever;
     Socket socket;  ///< until Membership::control takes it
@@ -72,6 +73,7 @@ class Rendezvous final : private Gate::Handler, Immovable {
   Task<> attend(Rank rank);
   void departed(Rank rank);
   void heard(Rank rank, const JoinFrame& frame);
+  void take_refusal(const std::string& who, Rank rank, const Error& refusal);
 
   // The table and after.
   void begin_connecting();
@@ -82,6 +84,7 @@ class Rendezvous final : private Gate::Handler, Immovable {
 
   // Failing.
   void fail(const Error& cause);
+  void fail_alone(const Error& own_fault);
   void tell(Socket& socket, Place& place);
   void mark_informed(Place& place) noexcept;
   Task<> say_farewell();
@@ -93,6 +96,12 @@ class Rendezvous final : private Gate::Handler, Immovable {
   // Texts.
   [[nodiscard]] Error deadline_error() const;
   [[nodiscard]] Error connecting_deadline_error() const;
+  /// Those that are not connected yet: who says nothing, and who waits for whom.
+  struct Unconnected {
+    std::vector<Rank> silent;
+    std::string reports;
+  };
+  [[nodiscard]] Unconnected unconnected() const;
   [[nodiscard]] std::string advice_on_hosts() const;
   [[nodiscard]] std::vector<Rank> missing() const;
   [[nodiscard]] std::string missing_and_present() const;  ///< with the notes in between
@@ -107,9 +116,10 @@ class Rendezvous final : private Gate::Handler, Immovable {
   std::optional<ToldTable> table_;  ///< once all are here
   std::optional<ControlMesh> mesh_;
   std::optional<Error> failure_;
-  std::size_t in_hand_ = 0;   ///< visitors that are neither seated nor told anything yet
-  std::size_t informed_ = 0;  ///< processes that know the failure; of two with one rank, both count
-  JoinNotes notes_;           ///< who was turned away
+  std::optional<Error> own_fault_;  ///< of which the failure is what the others hear
+  std::size_t in_hand_ = 0;         ///< visitors that are neither seated nor told anything yet
+  std::size_t informed_ = 0;        ///< processes that know the failure; of two with one rank, both count
+  JoinNotes notes_;                 ///< who was turned away
   TaskScope* scope_ = nullptr;
   Alarm* alarm_ = nullptr;
 };

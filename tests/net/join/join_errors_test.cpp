@@ -434,7 +434,8 @@ TEST_F(JoinErrors, a_rank_that_hangs_while_the_others_connect_is_named_at_the_de
   engine_.run(everybody());
   for (const Rank rank : {0, 1}) {
     expect_error(joined[rank], ErrorKind::PeerSilent, 2);
-    EXPECT_THAT(text_of(joined[rank]), AllOf(HasSubstr("rank 2 did not answer"), HasSubstr("rank 1 for 2")));
+    EXPECT_THAT(text_of(joined[rank]),
+                AllOf(HasSubstr("rank 2 did not answer"), HasSubstr("rank 1 waits for 2")));
   }
 }
 

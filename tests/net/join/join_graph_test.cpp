@@ -2,6 +2,7 @@
 #include <cohort/net/join/join.h>
 
 #include <cohort/engine/when_all.h>
+#include <cohort/net/auth/authenticated_socket.h>
 #include <cohort/net/control_graph.h>
 #include <cohort/net/join/control_mesh.h>
 #include <cohort/net/join/join_frame.h>
@@ -121,24 +122,21 @@ TEST(JoinGraph, ranks_that_are_threads_connect_over_the_kernel_s_sockets) {
   join_on_threads(hosts_of(24, 1), check, ControlLinks::neighbours);
 }
 
-/// A rank that hears what rank 0 tells, and then does something else than pass it on.
-class ParentGoesWrong : public ::testing::Test {
+/// A rank that hears what rank 0 tells, and then does something else than what comes next.
+class JoinGraphGoesWrong : public ::testing::Test {
  protected:
-  static constexpr Rank kSize = 24;
-  static constexpr Rank kParent = 1;
-  static constexpr Rank kChild = 3;
   using Deed = std::function<Task<>(JoinState& state, std::vector<std::byte>& records)>;
 
-  std::vector<Joined> join_with(const Deed& deed, Duration timeout) {
-    std::vector<JoinOptions> world = hosts_of(kSize, 1);
+  std::vector<Joined> join_with(Rank size, Rank wrong, const Deed& deed, Duration timeout) {
+    std::vector<JoinOptions> world = hosts_of(size, 1);
     for (JoinOptions& options : world) options.timeout = timeout;
-    std::vector<Joined> joined(kSize);
+    std::vector<Joined> joined(size);
     auto everybody = [&]() -> Task<> {
       std::vector<Task<>> ranks;
-      for (Rank rank = 0; rank < kSize; ++rank)
-        ranks.push_back(rank == kParent ? go_wrong(world[rank], deed)
-                                        : join_into(engine_, std::move(world[rank]), joined[rank],
-                                                    ControlLinks::neighbours));
+      for (Rank rank = 0; rank < size; ++rank)
+        ranks.push_back(rank == wrong ? go_wrong(world[rank], deed)
+                                      : join_into(engine_, std::move(world[rank]), joined[rank],
+                                                  ControlLinks::neighbours));
       co_await when_all(ranks);
     };
     engine_.run(everybody());
@@ -169,17 +167,103 @@ class ParentGoesWrong : public ::testing::Test {
     JoinFrameBytes bytes{};
     co_await rank_0.receive(bytes);
     const JoinFrame head = decode_frame(bytes, "rank 0");
-    EXPECT_EQ(head.kind, JoinFrame::Kind::table);
-    std::vector<std::byte> records(kSize * kPeerRecordBytes);
+    const bool is_whole = head.kind == JoinFrame::Kind::table;
+    std::vector<std::byte> records((is_whole ? options.size : head.records) * kPeerRecordBytes);
     co_await rank_0.receive(records);
-    for (Rank rank = 0; rank < kSize; ++rank)
-      state.membership.peers[rank] = decode_record(
-          std::span(records).subspan(rank * kPeerRecordBytes).first<kPeerRecordBytes>(), "rank 0");
     state.links = head.links;
-    state.neighbours = ControlGraph::of(state.membership.peers).neighbours_of(kParent);
+    for (std::size_t at = 0; at < records.size(); at += kPeerRecordBytes) {
+      const auto record = std::span(records).subspan(at).first<kPeerRecordBytes>();
+      const PeerInfo info = decode_record(record, "rank 0");
+      state.membership.peers[info.rank] = info;
+      if (!is_whole) state.neighbours.push_back(info.rank);
+    }
+    if (is_whole) state.neighbours = ControlGraph::of(state.membership.peers).neighbours_of(options.rank);
     co_await deed(state, records);
   }
 };
+
+class ParentGoesWrong : public JoinGraphGoesWrong {
+ protected:
+  static constexpr Rank kSize = 24;
+  static constexpr Rank kParent = 1;
+  static constexpr Rank kChild = 3;
+
+  std::vector<Joined> join_with(const Deed& deed, Duration timeout) {
+    return JoinGraphGoesWrong::join_with(kSize, kParent, deed, timeout);
+  }
+};
+
+/// Of a table that is more than a connection holds.
+class ChildGoesWrong : public JoinGraphGoesWrong {
+ protected:
+  static constexpr Rank kSize = 256;
+  static constexpr Rank kParent = 1;
+  static constexpr Rank kChild = 3;
+
+  std::vector<Joined> join_with(const Deed& deed, Duration timeout) {
+    return JoinGraphGoesWrong::join_with(kSize, kChild, deed, timeout);
+  }
+
+  /// Calls its parent as a member does.
+  Task<Socket> call_parent(JoinState& state) {
+    const PeerInfo& parent = state.membership.peers[kParent];
+    const Callee callee{parent.data_address.to_string(), kParent, parent.incarnation};
+    Socket socket = co_await Socket::connect(engine_, parent.data_address);
+    const Identity mine = state.identity_for(Purpose::control);
+    co_await authenticate_as_client(socket, state.membership.secret, mine, callee);
+    co_return socket;
+  }
+};
+
+TEST_F(ChildGoesWrong, one_that_does_not_take_the_table_is_named_and_not_who_waits_to_pass_it_on) {
+  const Deed is_silent = [this](JoinState& state, std::vector<std::byte>&) -> Task<> {
+    state.links = ControlLinks::all;  // neither hears the table nor passes it on
+    ControlMesh mesh(state);
+    co_await connect_for_a_while(mesh);
+  };
+  ::testing::internal::CaptureStderr();
+  const std::vector<Joined> joined = join_with(is_silent, std::chrono::seconds(20));
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      HasSubstr(
+          "all 256 ranks are here, but after 10.0 s not all have reached each other: nothing said by 3; "
+          "rank 1 waits for 3, rank 5 waits for 1"));
+  for (Rank rank = 0; rank < kSize; ++rank) {
+    if (rank == kChild) continue;
+    EXPECT_EQ(kind_of(joined[rank].error), "PeerSilent") << rank;
+    EXPECT_EQ(joined[rank].error ? joined[rank].error->culprit() : std::nullopt, kChild) << rank;
+  }
+  ASSERT_TRUE(joined[0].error);
+  EXPECT_THAT(joined[0].error->what(), HasSubstr("rank 3 did not answer: stopped, or hung"));
+  EXPECT_THAT(joined[0].error->what(), HasSubstr("rank 1 waits for 3"));
+}
+
+TEST_F(ChildGoesWrong, one_that_comes_again_amid_the_table_gets_all_of_it) {
+  std::vector<std::byte> got;
+  const Deed comes_again = [&](JoinState& state, std::vector<std::byte>&) -> Task<> {
+    state.links = ControlLinks::all;
+    {
+      ControlMesh mesh(state);
+      Task<> connecting = with_deadline(std::chrono::seconds(5), mesh.connect());
+      try {
+        co_await connecting;
+      } catch (const Error&) {  // not all call
+      }
+    }
+    std::vector<std::byte> records(kSize * kPeerRecordBytes);
+    co_await state.membership.control[kParent].receive(std::span(records).first(kPeerRecordBytes));
+    Socket again = co_await call_parent(state);
+    const bool came = co_await again.receive(records);
+    if (came) got = std::move(records);
+  };
+  const std::vector<Joined> joined = join_with(comes_again, std::chrono::seconds(20));
+  ASSERT_EQ(got.size(), kSize * kPeerRecordBytes);
+  for (Rank rank = 0; rank < kSize; ++rank) {
+    const auto record = std::span(got).subspan(rank * kPeerRecordBytes).first<kPeerRecordBytes>();
+    EXPECT_EQ(decode_record(record, "the parent").rank, rank);
+  }
+  EXPECT_EQ(kind_of(joined[0].error), "PeerDied");
+}
 
 TEST_F(ParentGoesWrong, one_that_dies_is_named_on_all_ranks) {
   const Deed dies = [](JoinState&, std::vector<std::byte>&) -> Task<> { co_return; };
