@@ -3,6 +3,7 @@
 
 #include <cohort/engine/system/variables.h>
 #include <cohort/graph/dependencies.h>
+#include <cohort/graph/json_words.h>
 #include <cohort/graph/verify.h>
 
 #include <fmt/format.h>
@@ -183,7 +184,7 @@ Graph parse_graph(const std::string& text, const std::string& name) {
   try {
     object = json::parse(text);
   } catch (const json::exception& error) {
-    refuse(name, fmt::format("it is no JSON: {}", error.what()), kSeePage);
+    refuse(name, fmt::format("it is no JSON: {}", words_of_json(error)), kSeePage);
   }
   check_members(object, name, {"name", "tensors", "nodes"});
   Graph graph(member<std::string>(object, name, "name", "graph"));

@@ -25,13 +25,14 @@ Error not_reached(const Membership& membership, const PeerTransports::Choice& ch
                  fmt::format("none of the transports ({}) connects rank {} with {}", names_of(choice.kinds),
                              membership.rank, membership.peers[peer].describe()))
         .with_culprit(peer);
+  const std::string what = peer == membership.rank
+                               ? fmt::format("rank {} cannot use it", membership.rank)
+                               : fmt::format("it does not connect rank {} with {}", membership.rank,
+                                             membership.peers[peer].describe());
   return Error(
       ErrorKind::Unsupported,
-      fmt::format(
-          "transport {} was asked for, but it does not connect rank {} with {}: {}; use another one, or "
-          "leave the choice to cohort",
-          choice.asked, membership.rank, membership.peers[peer].describe(),
-          why_not(membership, choice, peer)));
+      fmt::format("transport {} was asked for, but {}: {}; use another one, or leave the choice to cohort",
+                  choice.asked, what, why_not(membership, choice, peer)));
 }
 
 using SaidOfHost = PeerTransports::SaidOfHost;

@@ -69,8 +69,16 @@ Task<> examine(Communicator& comm, const DoctorArguments& arguments, bool& has_p
 
 int examine_peers(const DoctorArguments& arguments) {
   bool has_problems = false;
-  const RankFunction function = [&](Communicator& comm) { return examine(comm, arguments, has_problems); };
+  bool is_alone = false;
+  const RankFunction function = [&](Communicator& comm) -> Task<> {
+    is_alone = comm.size() == 1;
+    if (!is_alone) co_await examine(comm, arguments, has_problems);
+  };
   const int status = run(function);
+  if (is_alone)
+    throw CLI::ValidationError(
+        "--peers: one rank alone has no peers: start one on each host, as in cohort run --hosts node1,node2 "
+        "--no-prefix -- cohort doctor --peers");
   if (status != 0) {
     fmt::print(
         stderr,

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -27,6 +28,8 @@ namespace {
 constexpr unsigned kMostStartedRanks = 1024;
 constexpr std::uint64_t kLastPort = 65535;
 constexpr unsigned kPortAttempts = 16;  // before it may be that of COHORT_ADDR, as of a range of one port
+/// In which those who start a command on each node tell it which one it is on.
+constexpr std::array kNodeVariables = {"JOB_COMPLETION_INDEX", "SLURM_NODEID", "PET_NODE_RANK"};
 
 constexpr const char* kRunFooter = R"(TIME is in seconds or has a unit: 60, 1.5, 250ms, 10min.
 
@@ -47,6 +50,7 @@ or at COHORT_ADDR if it is HOST:PORT.
 With --nodes somebody else starts this command on each node, as a Job of Kubernetes does: ranks of the same
 COHORT_ADDR, or MASTER_ADDR, and COHORT_SECRET_FILE.
   cohort run -n 4 --nodes 2 --node-rank $JOB_COMPLETION_INDEX -- ./train
+Without --node-rank the first of JOB_COMPLETION_INDEX, SLURM_NODEID and PET_NODE_RANK that is set says it.
 
 Each rank finds COHORT_RANK, COHORT_SIZE, COHORT_LOCAL_RANK, COHORT_LOCAL_SIZE, COHORT_ADDR and
 COHORT_SECRET_FD in its environment, for programs written for torchrun RANK, WORLD_SIZE, LOCAL_RANK,
@@ -67,7 +71,8 @@ struct RunArguments {
   HostArguments hosts;
   std::vector<std::string> variables;
   Rank nodes = 1;
-  Rank node_rank = 0;
+  std::string node_rank;
+  bool is_node_given = false;
   bool is_without_prefix = false;
   bool is_of_mpi = false;
   bool is_agent = false;
@@ -114,15 +119,33 @@ MasterPlace master_among_nodes(const std::string& address, const std::string& jo
   return {host, static_cast<std::uint16_t>(environment::parse_number("the port", port, 1, kLastPort))};
 }
 
+/// Nobody is node 0 for want of a number: two of them would be.
+Rank node_of(const RunArguments& arguments) {
+  const Rank last = arguments.nodes - 1;
+  const auto number = [last](const char* name, const std::string& text) {
+    try {
+      return static_cast<Rank>(environment::parse_number(name, text, 0, last));
+    } catch (const Error&) {
+      throw CLI::ValidationError(fmt::format(
+          "{} takes a number from 0 to {}, and has '{}': is a variable empty?", name, last, text));
+    }
+  };
+  if (arguments.is_node_given) return number("--node-rank", arguments.node_rank);
+  for (const char* const variable : kNodeVariables)
+    if (const auto text = environment::text(variable)) return number(variable, *text);
+  throw CLI::ValidationError(
+      fmt::format("--nodes {}: --node-rank is missing: give each node a number of its own, "
+                  "from 0 to {}; or have one of {} set",
+                  arguments.nodes, last, fmt::join(kNodeVariables, ", ")));
+}
+
 /// Where somebody else starts this command once on each host, as Kubernetes does in pods.
 HostShare share_of(const RunArguments& arguments) {
-  if (arguments.node_rank >= arguments.nodes)
-    throw CLI::ValidationError(
-        fmt::format("--node-rank {} is not below --nodes {}", arguments.node_rank, arguments.nodes));
+  const Rank node = node_of(arguments);
   HostShare share;
-  share.first_rank = arguments.node_rank * arguments.launch.ranks;
+  share.first_rank = node * arguments.launch.ranks;
   share.size = arguments.nodes * arguments.launch.ranks;
-  share.name = fmt::format("node {}", arguments.node_rank);
+  share.name = fmt::format("node {}", node);
   JoinOptions join = join_options_besides_place();
   share.secret = std::move(join.secret);
   share.address = join.address;
@@ -173,7 +196,9 @@ void add_host_options(CLI::App& run, RunArguments& arguments) {
       ->check(CLI::Range(Rank{1}, Rank{65536}))
       ->excludes("--hosts")
       ->excludes("--hostfile");
-  run.add_option("--node-rank", arguments.node_rank, "Which of them this one is, from 0");
+  run.add_option("--node-rank", arguments.node_rank, "Which of them this one is, from 0")
+      ->option_text("NUMBER")
+      ->each([&arguments](const std::string&) { arguments.is_node_given = true; });
   run.add_flag("--agent", arguments.is_agent)->group("");
 }
 

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -138,6 +139,9 @@ std::string_view advice_for(const std::string& program, int error_number) {
     return "it exists, but the interpreter that it asks for does not";
   if (error_number == ENOENT)
     return is_path ? "give the path of a program" : "give a path, or a name that is in PATH";
+  struct stat about {};
+  const bool is_folder = is_path && ::stat(program.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
+  if (is_folder) return "it is a folder: give a program";
   if (error_number == EACCES) return "give a program that this user may execute";
   if (error_number == ENOEXEC)
     return "it is neither a program for this machine nor a script that starts with #!";

@@ -83,6 +83,13 @@ class ConnectionsOverCappedFlows(unittest.TestCase):
                     gains.append(one / self.time(4, **variables))
                 self.assertGreaterEqual(gains[-1], LEAST_GAIN, gains)
 
+    def test_the_log_says_whether_connections_between_hosts_are_encrypted(self):
+        for variables, words in (({"COHORT_TLS": "on"}, "are encrypted (TLS 1.3)"), ({"COHORT_TLS": "off"}, "are not encrypted: COHORT_TLS=off"),
+                                 ({}, "are not encrypted: neither end has COHORT_TLS=on")):
+            with self.subTest(**variables):
+                log = self.run_bench(1, COHORT_DEBUG="info", **variables)[1]
+                self.assertIn(f"info: connections to 1 rank of other hosts {words}", log)
+
     def test_ranks_that_measure_come_to_one_number(self):
         """To which, depends on how busy the machine is: that four are found where they carry more is tested in a simulated world."""
         self.cap("400mbit")

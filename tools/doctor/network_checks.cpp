@@ -31,14 +31,15 @@ void check_interface(Findings& findings, const std::string& name, const std::str
   const std::string text =
       fmt::format("{}, MTU {}{}", addresses, mtu, speed ? fmt::format(", {} Mbit/s", *speed) : std::string());
   const std::string check = fmt::format("interface {}", name);
-  if (mtu < kUsualMtu)
-    findings.problem(
-        check, text,
-        fmt::format("ip link set {} mtu {}, if the network carries that, as most do", name, kUsualMtu));
-  else if (speed && *speed > 0 && *speed < kFewMegabits)
+  if (speed && *speed > 0 && *speed < kFewMegabits)
     findings.problem(check, text,
                      "look at cable and switch, which have agreed on less than 1 Gbit/s; or choose another "
                      "interface with COHORT_SOCKET_IFNAME");
+  else if (mtu < kUsualMtu)
+    findings.note(check,
+                  fmt::format("{}: less than {}, as it is right for tunnels and some clouds; cohort doctor "
+                              "--peers measures what the network carries",
+                              text, kUsualMtu));
   else
     findings.fine(check, text);
 }

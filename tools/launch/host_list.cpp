@@ -40,9 +40,13 @@ std::vector<std::string_view> items_of(std::string_view text) {
   return items;
 }
 
-Rank slots_of(std::string_view source, std::string_view text) {
-  return static_cast<Rank>(
-      environment::parse_number(fmt::format("the ranks of {}", source), text, 1, kMostSlots));
+Rank slots_of(std::string_view item, std::string_view text, std::string_view source) {
+  try {
+    return static_cast<Rank>(environment::parse_number(source, text, 1, kMostSlots));
+  } catch (const Error&) {
+    throw Error(ErrorKind::InvalidArgument, fmt::format("{}: '{}': '{}' is no number of ranks, from 1 to {}",
+                                                        source, item, text, kMostSlots));
+  }
 }
 
 /// A name that begins with a dash would be an option of ssh.
@@ -61,7 +65,7 @@ void add_item(std::vector<HostSlots>& hosts, std::string_view item, std::string_
   const std::size_t colon = item.rfind(':');
   const bool has_slots = colon != std::string_view::npos && (!is_ipv6 || colon > bracket);
   if (has_slots) {
-    host.slots = slots_of(item, item.substr(colon + 1));
+    host.slots = slots_of(item, item.substr(colon + 1), source);
     name = item.substr(0, colon);
   }
   if (is_ipv6) {

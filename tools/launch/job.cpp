@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace cohort {
 namespace {
@@ -83,10 +84,10 @@ Job::Job(Engine& engine, const LaunchOptions& options, JobOutput& output)
     : Supervisor(engine, output),
       options_(options),
       guard_(options.ranks),
-      master_port_(master_port_for(options)) {
+      master_port_(master_port_for(options)),
+      address_(address_of(options)) {
   const Secret secret =
       has_secret(options_) ? Secret::from_bytes(options_.share->secret->bytes()) : Secret::random();
-  const std::string address = address_of(options_);
   const MasterPlace master = master_of(options_, master_port_);
   const Rank first = first_rank_of(options_);
   for (Rank rank = first; rank < first + options_.ranks; ++rank) {
@@ -96,7 +97,7 @@ Job::Job(Engine& engine, const LaunchOptions& options, JobOutput& output)
     inherited.push_back(secret_file.number());
     const SpawnOptions spawn{
         .command = options_.command,
-        .environment = environment_of(rank, options_, address, master, secret_file.number()),
+        .environment = environment_of(rank, options_, address_, master, secret_file.number()),
         .inherited = inherited,
         .guard = &guard_,
         .has_output_pipes = true};
@@ -124,6 +125,10 @@ Task<> Job::watch(RankProcess& rank) {
   --running_count_;
   const bool is_failure = !status.is_success() && !rank.was_told_to_end;
   if (is_failure) failed_.push_back(&rank);
+  if (status.is_success() && running_count_ != 0) {
+    left_.push_back(&rank);
+    if (!std::exchange(is_looking_for_waiting_, true)) tasks_->spawn(look_for_waiting());
+  }
   wake();
 }
 

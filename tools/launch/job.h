@@ -43,6 +43,9 @@ class Job final : Supervisor {
   Task<> watch(RankProcess& rank);
   Task<> accompany();
   Task<> explain_failure(RankProcess& rank);
+  Task<> look_for_waiting();
+  Task<> look_while_ranks_run();
+  Task<bool> is_anybody_joining();
 
   // What is done about it.
   void tell_launcher();
@@ -64,12 +67,15 @@ class Job final : Supervisor {
   const LaunchOptions options_;
   ProcessGuard guard_;
   const std::optional<MasterPort> master_port_;  ///< of a job that is here as a whole
+  const std::string address_;                    ///< of rank 0
   std::deque<RankProcess> ranks_;
 
   // What has happened.
   std::vector<RankProcess*> failed_;  ///< by themselves, in order
-  std::size_t told_failures_ = 0;     ///< of these, to the launcher of the whole job
-  std::size_t explaining_ = 0;        ///< failures whose last words are waited for
+  std::vector<RankProcess*> left_;    ///< with success, and not known to be waited for
+  bool is_looking_for_waiting_ = false;
+  std::size_t told_failures_ = 0;  ///< of these, to the launcher of the whole job
+  std::size_t explaining_ = 0;     ///< failures whose last words are waited for
   bool is_rest_explained_ = false;
   bool is_clear_of_leftovers_ = false;
   TimePoint kill_leftovers_ = kNever;  ///< the ranks have ended: SIGKILL to what they started

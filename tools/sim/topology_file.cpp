@@ -3,6 +3,7 @@
 
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/variables.h>
+#include <cohort/graph/json_words.h>
 #include <cohort/tools/sim/library_links.h>
 
 #include <fmt/format.h>
@@ -242,13 +243,6 @@ class Place {
   std::vector<Object> objects_;
 };
 
-/// Without the "[json.exception.parse_error.101] " that it begins with.
-std::string_view words_of(const json::exception& error) {
-  const std::string_view what = error.what();
-  const std::size_t end = what.find("] ");
-  return end == std::string_view::npos ? what : what.substr(end + 2);
-}
-
 json parse(const std::string& text, const std::string& file) {
   Place place(file);
   const auto follow = [&](int, json::parse_event_t event, const json& parsed) {
@@ -257,11 +251,11 @@ json parse(const std::string& text, const std::string& file) {
   try {
     return json::parse(text, follow);
   } catch (const json::parse_error& error) {
-    throw Error(
-        ErrorKind::InvalidArgument,
-        fmt::format("{}: is no JSON: {}; docs/extend/simulate.md has an example", file, words_of(error)));
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("{}: is no JSON: {}; docs/extend/simulate.md has an example", file,
+                            words_of_json(error)));
   } catch (const json::exception& error) {  // a number that no double holds
-    throw Error(ErrorKind::InvalidArgument, fmt::format("{}: {}", place.name(), words_of(error)));
+    throw Error(ErrorKind::InvalidArgument, fmt::format("{}: {}", place.name(), words_of_json(error)));
   }
 }
 

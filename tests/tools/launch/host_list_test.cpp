@@ -38,6 +38,11 @@ TEST(HostList, has_names_counts_brackets_and_addresses) {
   EXPECT_EQ(parse_hosts("a,b,a:2"), (Hosts{{"a", 3}, {"b", 1}}));
 }
 
+TEST(HostList, with_a_number_of_ranks_that_is_none_says_so) {
+  EXPECT_THAT(refusal_of([] { return parse_hosts("node1,a:x"); }),
+              HasSubstr("--hosts: 'a:x': 'x' is no number of ranks, from 1 to 65536"));
+}
+
 TEST(HostList, that_is_none_is_refused) {
   for (const char* text :
        {"", "a,,b", "a:0", "a:x", "a:-1", "-oProxyCommand=x", "a;b", "a b", "fe80::1:2", "a:"})
