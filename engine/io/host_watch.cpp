@@ -15,8 +15,7 @@ constexpr std::uint32_t kDoubtfulProbes = 2;
 }  // namespace
 
 Duration silence(const TcpState& state) noexcept {
-  if (!state.awaits_answer()) return Duration::zero();
-  const bool has_room = state.window_bytes != 0;
+  const bool has_room = state.awaits_answer() && state.window_bytes != 0;
   const bool is_asked_in_vain = state.unacknowledged_segments == 0
                                     ? state.probes >= kUnansweredProbes
                                     : state.since_answer >= kUnansweredProbes * state.retransmission;

@@ -25,8 +25,9 @@ struct TcpState {
   }
 };
 
-/// For how long no answer has come that is due; zero if none is. Where the other end has no room it is asked
-/// at growing intervals, so that several of them have to be over.
+/// For how long no answer has come that is due; zero if none is. A probe that is lost says nothing: where
+/// nothing is to be sent, or the other end has no room and is asked at growing intervals, several of them
+/// have to be unanswered.
 ///
 /// What cannot leave this host (no link, no route, no address) stays unsent though there is room, is tried
 /// again, and counts here as what is lost on its way.

@@ -117,8 +117,8 @@ int KernelNetwork::send(int socket, std::span<const std::byte> first,
 /// Probes where nothing is to be sent. TCP_USER_TIMEOUT would be for the rest, but also ends a connection
 /// whose other end answers that it has no room: that one only computes. For the rest there is HostWatch.
 void KernelNetwork::set_host_timeout(int socket, Duration longest) noexcept {
-  constexpr int kProbes = 4;
-  const auto interval = std::chrono::duration_cast<std::chrono::seconds>(longest / (kProbes + 1));
+  constexpr int kProbes = 5;  // a HostWatch loses the host before the last one is over, if somebody looks
+  const auto interval = std::chrono::duration_cast<std::chrono::seconds>(longest / kProbes);
   const int seconds = std::max(1, static_cast<int>(interval.count()));
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, seconds);

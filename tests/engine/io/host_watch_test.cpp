@@ -45,7 +45,8 @@ INSTANTIATE_TEST_SUITE_P(
     OfStates, Silence,
     testing::Values(
         Case{"all is acknowledged", state(0, 0, kRoom, 0, 60s), 0s},
-        Case{"a keepalive probe is on its way: the kernel counts them", state(0, 0, kRoom, 1, 2s), 0s},
+        Case{"a keepalive probe is on its way", state(0, 0, kRoom, 1, 2s), 0s},
+        Case{"keepalive probes go unanswered", state(0, 0, kRoom, 4, 9s), 9s},
         Case{"packets are lost on their way", state(1, 0, kRoom, 0, 11s, 6528ms), 11s},
         Case{"sent before the link went, and after it", state(1, 100, kRoom, 0, 11s, 3264ms), 11s},
         Case{"nothing leaves this host: no route", state(0, 100, kRoom, 5, 11s), 11s},
