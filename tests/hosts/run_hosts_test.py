@@ -208,8 +208,8 @@ class RunOnHosts(unittest.TestCase):
         self.assertIn("the directory '/nowhere' cannot be entered on host2", done.stderr)
 
     def test_lists_that_are_none_are_refused(self):
-        for hosts, words in (("host[1", "']' is missing"), ("host1:0", "ranks of host1:0"), ("-oProxyCommand=x", "no name of a host"),
-                             ("fe80::1", "needs brackets")):
+        for hosts, words in (("host[1", "']' is missing"), ("host1:0", "'host1:0': '0' is no number of ranks, from 1 to"),
+                             ("-oProxyCommand=x", "no name of a host"), ("fe80::1", "needs brackets")):
             done = self.run_on(f"--hosts={hosts}", "--", "true")
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(words, done.stderr)
