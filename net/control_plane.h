@@ -220,8 +220,9 @@ class ControlPlane : Immovable {
   ControlMessage own_hello_;         ///< that is passed on
   bool are_neighbours_met_ = false;  ///< before, what is passed on is held
   std::vector<Held> held_;
-  Notify has_hello_;     ///< that was passed on
-  Notify has_departed_;  ///< somebody
+  std::optional<ControlMessage> passed_cause_;  ///< the first revoke of another rank that was passed on
+  Notify has_hello_;                            ///< that was passed on
+  Notify has_departed_;                         ///< somebody
   std::vector<Peer> peers_ = std::vector<Peer>(membership_.size);
   Notify has_drained_;   ///< a queue
   Notify has_shortage_;  ///< of this rank's

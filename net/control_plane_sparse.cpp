@@ -67,6 +67,7 @@ void ControlPlane::take_passed_hello(const ControlMessage& message) noexcept {
 void ControlPlane::take_passed(Rank from, const ControlMessage& message) {
   if (!relay_.is_sound(message) || !relay_.is_news(message)) return;
   pass_on(from, message);
+  if (message.type == ControlMessage::Type::revoke && !passed_cause_) passed_cause_ = message;
   if (message.type == ControlMessage::Type::hello)
     take_passed_hello(message);
   else if (message.to == ControlMessage::kNobody || message.to == membership_.rank)
@@ -91,7 +92,8 @@ bool ControlPlane::send(Rank peer, const ControlMessage& message) noexcept {
   return true;
 }
 
-/// Last words go directly to those, too, that would see the end of a connection.
+/// Last words go directly to those, too, that would see the end of a connection: behind the cause that this
+/// rank has heard, which comes to them by several steps.
 void ControlPlane::tell_all(const ControlMessage& message) noexcept {
   if (!is_sparse()) {
     tell_neighbours(message);
@@ -101,12 +103,16 @@ void ControlPlane::tell_all(const ControlMessage& message) noexcept {
   for (const Rank way : relay_.ways(own)) send_directly(way, own);
   if (!message.is_last_word()) return;
   const std::span<const Rank> ways = relay_.ways(own);
+  const auto say = [this](Rank peer, const ControlMessage& word) {
+    if (is_linked(peer))
+      send_directly(peer, word);
+    else if (peers_[peer].caller.is_open())
+      (void)peers_[peer].caller.try_send(std::as_bytes(std::span(&word, 1)));
+  };
   for (Rank peer = 0; peer < membership_.size; ++peer) {
     if (std::ranges::find(ways, peer) != ways.end()) continue;
-    if (is_linked(peer))
-      send_directly(peer, own);
-    else if (peers_[peer].caller.is_open())
-      (void)peers_[peer].caller.try_send(std::as_bytes(std::span(&own, 1)));
+    if (passed_cause_) say(peer, *passed_cause_);
+    say(peer, own);
   }
 }
 
