@@ -55,7 +55,8 @@ Without --node-rank the first of JOB_COMPLETION_INDEX, SLURM_NODEID and PET_NODE
 Each rank finds COHORT_RANK, COHORT_SIZE, COHORT_LOCAL_RANK, COHORT_LOCAL_SIZE, COHORT_ADDR and
 COHORT_SECRET_FD in its environment, for programs written for torchrun RANK, WORLD_SIZE, LOCAL_RANK,
 LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, too (-x MASTER_PORT=29500 chooses another one), and an empty
-standard input. What it started ends with the job, unless it has made a session of its own (setsid).
+standard input. OMP_NUM_THREADS, where it is unset, is the cores of the host over its ranks. What a rank
+started ends with the job, unless it has made a session of its own (setsid).
 
 When a rank fails, the others have a second to say so themselves, then get SIGTERM, and two seconds later
 SIGKILL. With --keep-going they are left alone, for programs that go on without it; each failure is told.

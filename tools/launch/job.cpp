@@ -2,6 +2,8 @@
 #include <cohort/tools/launch/job.h>
 
 #include <cohort/engine/error.h>
+#include <cohort/engine/system/environment.h>
+#include <cohort/engine/system/processor.h>
 #include <cohort/engine/system/sealed_bytes.h>
 #include <cohort/net/auth/identity.h>
 #include <cohort/net/auth/secret.h>
@@ -40,6 +42,9 @@ void add_torch_variables(Environment& environment, Rank rank, Rank size, const L
   add("WORLD_SIZE", std::to_string(size));
   add("LOCAL_RANK", std::to_string(rank - first_rank_of(options)));
   add("LOCAL_WORLD_SIZE", std::to_string(options.ranks));
+  // Libraries of numbers start a thread for each core of the host otherwise, in every rank.
+  if (options.ranks > 1 && !environment::text("OMP_NUM_THREADS"))
+    add("OMP_NUM_THREADS", std::to_string(std::max(1U, processor::available_cores() / options.ranks)));
   if (master.port == 0 || master.host.empty()) return;
   add("MASTER_ADDR", master.host);
   add("MASTER_PORT", std::to_string(master.port));

@@ -67,9 +67,10 @@ struct LaunchOptions {
 /// Each rank gets COHORT_RANK, COHORT_SIZE, COHORT_LOCAL_RANK, COHORT_LOCAL_SIZE, COHORT_ADDR (an abstract
 /// Unix socket of a random name) and COHORT_SECRET_FD, the number of a descriptor from which it can read the
 /// 32 bytes of the job's secret. For programs that were written for torchrun it gets RANK, WORLD_SIZE,
-/// LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, too, but for those that `environment` has. Its
-/// standard input is empty. What a rank started ends with the job; if the launcher is killed, so is all of
-/// it.
+/// LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, too, but for those that `environment` has; and
+/// OMP_NUM_THREADS, the cores of this process over the ranks and at least 1, where there are several ranks
+/// and it is unset. Its standard input is empty. What a rank started ends with the job; if the launcher is
+/// killed, so is all of it.
 ///
 /// Returns the job's status:
 ///  - 0 when every rank succeeded, 1 if output of theirs could not be written, as on a full disk;

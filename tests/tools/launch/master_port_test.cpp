@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/tools/launch/master_port.h>
 
+#include <cohort/engine/system/environment.h>
+#include <cohort/engine/system/processor.h>
 #include <cohort/tests/support/process_support.h>
 #include <cohort/tools/launch/launcher.h>
 
@@ -10,6 +12,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <sstream>
 #include <string>
@@ -78,21 +82,22 @@ TEST(MasterPort, host_of_an_address) {
   EXPECT_EQ(host_of("unix:cohort-1"), "");
 }
 
-/// What ranks find, line by line of "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT".
+constexpr const char* kPlace = "$RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT";
+
+/// What ranks find, a line of each.
 std::set<std::string> lines_of_ranks(unsigned ranks,
                                      std::vector<std::pair<std::string, std::string>> environment = {},
-                                     std::optional<HostShare> share = {}) {
+                                     std::optional<HostShare> share = {},
+                                     const std::string& variables = kPlace) {
   const test::Collector output;
-  LaunchOptions options{
-      .ranks = ranks,
-      .command = {"/bin/sh", "-c",
-                  "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT"},
-      .prefix_output = false,
-      .environment = std::move(environment),
-      .time_to_notice = 1min,
-      .time_to_end = 1min,
-      .output_descriptor = output.descriptor(),
-      .share = std::move(share)};
+  LaunchOptions options{.ranks = ranks,
+                        .command = {"/bin/sh", "-c", "echo " + variables},
+                        .prefix_output = false,
+                        .environment = std::move(environment),
+                        .time_to_notice = 1min,
+                        .time_to_end = 1min,
+                        .output_descriptor = output.descriptor(),
+                        .share = std::move(share)};
   Engine engine({.spin = Duration::zero()});
   EXPECT_EQ(engine.run(launch(engine, std::move(options))), 0);
   std::istringstream text(output.text());
@@ -128,6 +133,32 @@ TEST(TorchVariables, of_a_share_of_a_job_name_the_whole_jobs_master_or_none) {
   share.master = {"fd00::1", 4711};
   EXPECT_EQ(lines_of_ranks(2, {}, share),
             (std::set<std::string>{"2 6 0 2 fd00::1 4711", "3 6 1 2 fd00::1 4711"}));
+}
+
+/// Of each rank, where the launcher's environment has this one; nullptr: none.
+std::set<std::string> threads_of_ranks(const char* inherited, unsigned ranks,
+                                       std::vector<std::pair<std::string, std::string>> environment = {}) {
+  constexpr const char* kName = "OMP_NUM_THREADS";
+  const std::optional<std::string> before = environment::text(kName);
+  inherited == nullptr ? ::unsetenv(kName) : ::setenv(kName, inherited, 1);
+  std::set<std::string> found =
+      lines_of_ranks(ranks, std::move(environment), {}, "[${OMP_NUM_THREADS-unset}]");
+  before ? ::setenv(kName, before->c_str(), 1) : ::unsetenv(kName);
+  return found;
+}
+
+TEST(ThreadsOfRanks, share_the_cores_and_have_one_at_least) {
+  const unsigned cores = processor::available_cores();
+  const std::string half = fmt::format("[{}]", std::max(1U, cores / 2));
+  EXPECT_EQ(threads_of_ranks(nullptr, 2), std::set<std::string>{half});
+  EXPECT_EQ(threads_of_ranks("", 2), std::set<std::string>{half});
+  EXPECT_EQ(threads_of_ranks(nullptr, cores + 1), std::set<std::string>{"[1]"});
+}
+
+TEST(ThreadsOfRanks, are_all_cores_for_one_rank_and_what_the_user_says) {
+  EXPECT_EQ(threads_of_ranks(nullptr, 1), std::set<std::string>{"[unset]"});
+  EXPECT_EQ(threads_of_ranks("7", 2), std::set<std::string>{"[7]"});
+  EXPECT_EQ(threads_of_ranks("7", 2, {{"OMP_NUM_THREADS", "3"}}), std::set<std::string>{"[3]"});
 }
 
 }  // namespace
