@@ -405,10 +405,10 @@ void ControlPlane::flush(Rank peer) noexcept {
   }
 }
 
-Task<> ControlPlane::until_sent() {
-  const auto has_any = [this] {
+Task<> ControlPlane::until_sent(Receivers receivers) {
+  const auto has_any = [this, receivers] {
     for (Rank peer = 0; peer < membership_.size; ++peer)
-      if (has_untold(peer)) return true;
+      if (has_untold(peer) && (receivers == Receivers::all || is_linked(peer))) return true;
     return false;
   };
   while (has_any()) co_await has_drained_.wait();

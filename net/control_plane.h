@@ -115,8 +115,10 @@ class ControlPlane : Immovable {
   [[nodiscard]] bool is_linked(Rank peer) const noexcept {
     return membership_.control[peer].is_open() && !peers_[peer].has_ended;
   }
-  /// Suspends until the peers have taken all that they were told. Throws only the cause of its scope.
-  Task<> until_sent();
+  /// Suspends until the peers have taken all that they were told; with `linked`, those that there are
+  /// connections to. Throws only the cause of its scope.
+  enum class Receivers : std::uint8_t { all, linked };
+  Task<> until_sent(Receivers receivers = Receivers::all);
   /// Whether that rank can still be told anything.
   [[nodiscard]] bool is_reached(Rank peer) const noexcept;
   /// Whether that rank's process is watched and has ended, as the kernel knows now: its number may be another
@@ -176,11 +178,12 @@ class ControlPlane : Immovable {
   Task<> exchange_passed_hellos(const HelloFor& hello_for);
   Task<> say_hello_by_all_ways();
   void take_passed(Rank from, const ControlMessage& message);
+  void tell_linked(Rank peer, const ControlMessage& message) noexcept;
   void take_passed_hello(const ControlMessage& message) noexcept;
   void pass_on(Rank from, const ControlMessage& message);
   Task<> call(Rank peer);
   Task<> listen_to_caller(Rank peer);
-  Task<> end_later(Rank peer);
+  Task<> wait_for_last_words(Rank peer);
   [[nodiscard]] std::optional<Rank> next_living(bool is_upwards) const noexcept;
   Task<> bridge_gaps();
   /// The communicator that was joined hears of a departure once.
@@ -204,6 +207,7 @@ class ControlPlane : Immovable {
     bool is_called = false;  ///< by this rank, after the joining
     bool has_refused = false;
     Socket caller{};  ///< what it has made itself after the joining: only heard, but for last words
+    Socket next_caller{};
   };
   [[nodiscard]] bool has_untold(Rank peer) const noexcept {
     return is_reached(peer) && !peers_[peer].queue.is_empty();

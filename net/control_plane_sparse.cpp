@@ -93,27 +93,30 @@ bool ControlPlane::send(Rank peer, const ControlMessage& message) noexcept {
 }
 
 /// Last words go directly to those, too, that would see the end of a connection: behind the cause that this
-/// rank has heard, which comes to them by several steps.
+/// rank has heard, which comes to them by several steps. Of a lost host, they show whether the others'
+/// answer.
 void ControlPlane::tell_all(const ControlMessage& message) noexcept {
   if (!is_sparse()) {
     tell_neighbours(message);
     return;
   }
   const ControlMessage own = relay_.sign(message);
-  for (const Rank way : relay_.ways(own)) send_directly(way, own);
-  if (!message.is_last_word()) return;
   const std::span<const Rank> ways = relay_.ways(own);
-  const auto say = [this](Rank peer, const ControlMessage& word) {
-    if (is_linked(peer))
-      send_directly(peer, word);
-    else if (peers_[peer].caller.is_open())
-      (void)peers_[peer].caller.try_send(std::as_bytes(std::span(&word, 1)));
-  };
+  for (const Rank way : ways) send_directly(way, own);
+  const bool is_last_word = message.is_last_word();
+  if (!is_last_word && message.type != ControlMessage::Type::lost) return;
   for (Rank peer = 0; peer < membership_.size; ++peer) {
     if (std::ranges::find(ways, peer) != ways.end()) continue;
-    if (passed_cause_) say(peer, *passed_cause_);
-    say(peer, own);
+    if (is_last_word && passed_cause_) tell_linked(peer, *passed_cause_);
+    tell_linked(peer, own);
   }
+}
+
+void ControlPlane::tell_linked(Rank peer, const ControlMessage& message) noexcept {
+  if (is_linked(peer))
+    send_directly(peer, message);
+  else if (message.is_last_word() && peers_[peer].caller.is_open())
+    (void)peers_[peer].caller.try_send(std::as_bytes(std::span(&message, 1)));
 }
 
 void ControlPlane::tell_neighbours(const ControlMessage& message) noexcept {
@@ -140,6 +143,7 @@ Task<> ControlPlane::call(Rank peer) {
   Socket& socket = membership_.control[peer];
   std::optional<Error> own_fault;
   bool has_ended = true;
+  bool is_out_of_reach = false;
   try {
     Socket made = co_await connect_control(engine_, membership_, peer);
     made.set_host_timeout(membership_.host_timeout);
@@ -151,6 +155,7 @@ Task<> ControlPlane::call(Rank peer) {
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Cancelled) co_return;
     if (is_own_fault(error.kind())) own_fault = error;
+    is_out_of_reach = error.kind() == ErrorKind::LinkFault;
     log(LogLevel::debug, "control connection to rank {}: {}", peer, error.message());
   }
   if (own_fault) {
@@ -158,31 +163,41 @@ Task<> ControlPlane::call(Rank peer) {
     throw Error(*own_fault);
   }
   if (!has_ended) co_return;
-  peers_[peer].has_refused = !socket.is_open();
-  co_await end_later(peer);
+  peers_[peer].has_refused = !socket.is_open() && !is_out_of_reach;
+  co_await wait_for_last_words(peer);
+  end(peer);
 }
 
 void ControlPlane::take_call(Rank peer, Socket socket) {
   Peer& state = peers_[peer];
   const bool is_wanted = services_ != nullptr && is_sparse() && !membership_.is_neighbour(peer);
-  if (!is_wanted || state.has_ended || state.caller.is_open()) {
-    log(LogLevel::warn, "a second control connection of {} was closed", membership_.peers[peer].describe());
+  if (!is_wanted || state.has_ended) {
+    log(LogLevel::debug, "a control connection of {} was closed", membership_.peers[peer].describe());
     return;
   }
   socket.set_host_timeout(membership_.host_timeout);
-  state.caller = std::move(socket);
-  services_->spawn(listen_to_caller(peer));
+  state.next_caller = std::move(socket);
+  if (state.caller.is_open())
+    state.caller.shutdown();
+  else
+    services_->spawn(listen_to_caller(peer));
 }
 
+/// A second connection takes the place of one whose end its maker has seen before this rank.
 Task<> ControlPlane::listen_to_caller(Rank peer) {
-  const bool has_ended = co_await hear_until_end(peer, peers_[peer].caller);
-  if (has_ended) co_await end_later(peer);
+  Peer& state = peers_[peer];
+  while (state.next_caller.is_open()) {
+    state.caller = std::move(state.next_caller);
+    const bool has_ended = co_await hear_until_end(peer, state.caller);
+    if (!has_ended) co_return;
+    if (!state.next_caller.is_open()) co_await wait_for_last_words(peer);
+  }
+  end(peer);
 }
 
-Task<> ControlPlane::end_later(Rank peer) {
+Task<> ControlPlane::wait_for_last_words(Rank peer) {
   const Duration grace = peers_[peer].has_refused ? kGoodbyeTime : kLastWordTime;
   if (!peers_[peer].departed) co_await engine_.sleep_for(grace);
-  end(peer);
 }
 
 // Who leaves must not part those who stay.

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -42,12 +44,28 @@ Service service_of(const Membership& membership) {
   return {.control = membership.is_sparse(), .data = true, .lanes = kConnectionsOfGroup};
 }
 
+/// What an attempt to connect has met.
+enum class Met { nobody, refusal, peer };
+
+bool is_without_way(int error_number) noexcept {
+  return error_number == ENETUNREACH || error_number == EHOSTUNREACH || error_number == ETIMEDOUT ||
+         error_number == ENETDOWN;
+}
+
 Task<Socket> connect_once(Engine& engine, const Membership& membership, Rank peer, Purpose purpose, Path path,
-                          bool& is_there) {
+                          Met& met) {
   const PeerInfo& info = membership.peers[peer];
   const Callee callee{info.data_address.to_string(), peer, info.incarnation};
-  Socket socket = co_await Socket::connect(engine, info.data_address);
-  is_there = true;
+  int error_number = 0;
+  std::optional<Socket> made;
+  try {
+    made = co_await Socket::connect(engine, info.data_address, &error_number);
+  } catch (const Error&) {
+    met = is_without_way(error_number) ? Met::nobody : Met::refusal;
+    throw;
+  }
+  Socket socket = std::move(*made);
+  met = Met::peer;
   socket.set_no_delay();
   // A peer that computes or loads its data answers when it looks at its engine again. That it is gone is told
   // over the control plane.
@@ -56,27 +74,32 @@ Task<Socket> connect_once(Engine& engine, const Membership& membership, Rank pee
   co_return socket;
 }
 
-/// A control connection tells whether the peer lives: one who computes again and again, and is too slow for
-/// the handshake by that, does, as far as anybody's patience goes.
+/// What refuses a few times is not there. A control connection tells whether the peer lives: one who computes
+/// again and again, and is too slow for the handshake by that, does, as far as anybody's patience goes. Where
+/// there is no way, one may come back: connections that stand wait for that as long.
 Task<Socket> connect_as(Engine& engine, const Membership& membership, Rank peer, Purpose purpose, Path path) {
   const TimePoint until = after(engine.now(), kPatienceWithBusy);
+  TimePoint lost_at = after(engine.now(), membership.host_timeout);
   Duration interval = kDialAgainInterval;
+  Met met = Met::nobody;
   std::string reason;
-  for (int attempts = 0; attempts < kAttempts && engine.now() < until;) {
-    bool is_there = false;
+  for (int attempts = 0; attempts < kAttempts && engine.now() < std::min(until, lost_at);) {
     try {
-      co_return co_await connect_once(engine, membership, peer, purpose, path, is_there);
+      co_return co_await connect_once(engine, membership, peer, purpose, path, met);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::LinkFault) throw;
       reason = error.message();
     }
-    const bool is_busy = is_there && purpose == Purpose::control;
-    attempts += is_busy ? 0 : 1;
+    const bool counts = met == Met::refusal || (met == Met::peer && purpose == Purpose::data);
+    attempts += counts ? 1 : 0;
     co_await engine.sleep_for(interval);
-    if (is_busy) interval = std::min(2 * interval, kLongestDialAgainInterval);
+    if (!counts) interval = std::min(2 * interval, kLongestDialAgainInterval);
+    if (met != Met::nobody) lost_at = after(engine.now(), membership.host_timeout);
   }
-  throw Error(ErrorKind::LinkFault, fmt::format("no {} connection to {}: {}", to_string(purpose),
-                                                membership.peers[peer].describe(), reason))
+  const bool is_gone = met == Met::refusal && purpose == Purpose::control;
+  throw Error(is_gone ? ErrorKind::PeerAborted : ErrorKind::LinkFault,
+              fmt::format("no {} connection to {}: {}", to_string(purpose), membership.peers[peer].describe(),
+                          reason))
       .with_culprit(peer);
 }
 

@@ -17,11 +17,13 @@ namespace cohort {
 /// An authenticated TCP connection to a peer's data listener, for one path, as this rank numbers it. The peer
 /// takes it with DataAcceptor::take().
 ///
-/// Errors: LinkFault when it cannot be reached after a few attempts, Unsupported when it takes no TCP
+/// Errors: LinkFault when it refuses a few times, or no way leads there for as long as a host may be silent
+/// (Membership::host_timeout), Unsupported when it takes no TCP
 /// connections, AuthFailed, Mismatch (it was restarted); all with the peer as culprit. A peer that is there
 /// and does not answer is waited for: the deadline is the caller's.
 Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank peer, Path path);
-/// A control connection to a rank of another host, over the same listener, after the joining.
+/// A control connection to a rank of another host, over the same listener, after the joining. PeerAborted
+/// when it refuses: it has ended or left.
 Task<Socket> connect_control(Engine& engine, const Membership& membership, Rank peer);
 
 /// Accepts on Membership::data_listener and keeps each authenticated connection for whoever takes it: at most

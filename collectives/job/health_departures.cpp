@@ -136,7 +136,7 @@ void Health::take_news_of_peer(Rank from, const ControlMessage& message) {
 
 /// What is said to a host that is lost shows that it is: it does not come to be acknowledged.
 Task<> Health::answer_later(Rank to, Rank about) {
-  control_.send(about, news(ControlMessage::Type::alive, about));
+  control_.send_directly(about, news(ControlMessage::Type::alive, about));
   co_await engine_.sleep_for(kNewsTime);
   const bool is_alive = !peers_[about].departed && control_.silence(about) < kNewsTime;
   if (is_alive) control_.send(to, news(ControlMessage::Type::alive, about));

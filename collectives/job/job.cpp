@@ -4,6 +4,10 @@
 #include <cohort/collectives/job/resolved_options.h>
 #include <cohort/engine/log.h>
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 namespace cohort {
 
 Job::Job(Engine& engine, Membership& membership, Health& health, TaskScope& services,
@@ -52,14 +56,24 @@ Task<> Job::end_if_unused() {
   }
 }
 
-/// To a peer that computes, and has not read so many words for as long: it would take this rank for dead.
+/// To a peer that computes, and has not read so many words for as long: it would take this rank for dead. One
+/// that is not connected yet, and takes no connection, hears it from others, or finds this rank gone.
 Task<> Job::let_goodbyes_leave() {
-  const Duration patience = health_.is_failed() ? kPatience : timeout_of(options_);
-  try {
-    co_await with_deadline(patience, plane_.until_sent());
-  } catch (const Error& error) {
-    log(LogLevel::warn, "'{}' is closed before all ranks have taken its goodbye: {}", membership_.name,
-        error.what());
+  using Receivers = ControlPlane::Receivers;
+  const Duration whole = timeout_of(options_);
+  const std::array steps = {std::pair(std::min(kPatience, whole), Receivers::all),
+                            std::pair(whole, Receivers::linked)};
+  for (const auto& [patience, receivers] : steps) {
+    const bool is_last = health_.is_failed() || receivers == Receivers::linked;
+    try {
+      co_await with_deadline(patience, plane_.until_sent(receivers));
+      co_return;
+    } catch (const Error& error) {
+      if (is_last)
+        log(LogLevel::warn, "'{}' is closed before all ranks have taken its goodbye: {}", membership_.name,
+            error.what());
+    }
+    if (is_last) co_return;
   }
 }
 

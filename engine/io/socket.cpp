@@ -98,9 +98,10 @@ void Descriptor::close() noexcept {
   if (is_open()) ::close(std::exchange(number_, -1));
 }
 
-Task<Socket> Socket::connect(Engine& engine, Address to) {
+Task<Socket> Socket::connect(Engine& engine, Address to, int* error_number) {
   SocketHandle handle = open_socket(engine, to);
   const int result = co_await try_connect(engine, handle.number(), to);
+  if (result < 0 && error_number != nullptr) *error_number = -result;
   if (result < 0) throw connecting_failed(-result, to);
   co_return Socket(engine, std::move(handle));
 }

@@ -51,8 +51,8 @@ class Socket {
   Socket(Engine& engine, Descriptor descriptor) noexcept
       : engine_(&engine), handle_(engine.network(), descriptor.release()) {}
 
-  /// Connects once. Throws SystemError (refused, unreachable).
-  static Task<Socket> connect(Engine& engine, Address to);
+  /// Connects once. Throws SystemError (refused, unreachable); then `error_number` is the kernel's.
+  static Task<Socket> connect(Engine& engine, Address to, int* error_number = nullptr);
   /// Keeps trying until `deadline`, as when the listener is not up yet; then throws the last refusal.
   static Task<Socket> connect_until(Engine& engine, Address to, TimePoint deadline);
 

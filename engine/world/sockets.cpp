@@ -35,7 +35,7 @@ struct Sockets::Connection {
 };
 
 Sockets::Sockets(const Settings& settings, Scheduler& scheduler)
-    : settings_(settings), scheduler_(scheduler) {}
+    : settings_(settings), scheduler_(scheduler), has_route_(settings.host_of.size(), true) {}
 Sockets::~Sockets() = default;
 
 Sockets::Endpoint& Sockets::at(int socket) const {
@@ -233,6 +233,7 @@ int Sockets::finish_connect(int socket, const Address& to) {
   Endpoint& endpoint = at(socket);
   const unsigned host = settings_.host_of[endpoint.owner];
   const auto found = listeners_.find(place_of(host, to));
+  if (!to.is_unix() && !has_route_[endpoint.owner]) return -ENETUNREACH;
   if (is_broken_ || found == listeners_.end()) return -ECONNREFUSED;
   Endpoint& listener = at(found->second);
   const int other_socket = open(listener.owner);

@@ -60,6 +60,8 @@ class Sockets : Immovable {
   void fork(Process process) noexcept;
   /// The kernel ends everything that the process holds, and no child of it.
   void close_all_of(Process process) noexcept;
+  /// Whether new connections of a process find a way; those that there are go on in any case.
+  void set_has_route(Process process, bool has_route) noexcept { has_route_[process] = has_route; }
   /// Every connection is reset, everything else is refused from now on.
   void break_all() noexcept;
 
@@ -112,6 +114,7 @@ class Sockets : Immovable {
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   std::map<Place, int> listeners_;
   std::map<std::pair<Process, Process>, std::uint64_t> messages_;
+  std::vector<bool> has_route_;  ///< by process
   unsigned next_port_ = 40000;
   bool is_broken_ = false;
 };

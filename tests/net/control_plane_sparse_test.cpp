@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -289,6 +290,90 @@ TEST_F(SparsePlane, those_who_all_leave_at_once_are_taken_for_gone_by_those_who_
     for (const Rank gone : member(rank).ended) EXPECT_TRUE(member(rank).plane().has_refused(gone)) << gone;
   ASSERT_FALSE(member(kOther).words.empty());
   EXPECT_EQ(member(kOther).words.back(), (std::pair<Rank, std::uint64_t>(kOne, 99)));
+}
+
+TEST_F(SparsePlane, where_no_way_leads_to_a_rank_one_is_waited_for) {
+  const auto body = [this]() -> Task<> {
+    engine_.set_has_route(false);
+    member(kOne).plane().reach(kOther);
+    co_await let_pass(std::chrono::seconds(5));
+    EXPECT_TRUE(member(kOne).plane().is_reached(kOther));
+    engine_.set_has_route(true);
+    co_await let_pass(std::chrono::seconds(5));
+    EXPECT_TRUE(member(kOne).plane().is_linked(kOther));
+  };
+  run(body);
+  EXPECT_THAT(member(kOne).ended, IsEmpty());
+}
+
+TEST_F(SparsePlane, where_no_way_leads_to_a_rank_for_long_it_has_not_left_by_that) {
+  const auto body = [this]() -> Task<> {
+    engine_.set_has_route(false);
+    member(kOne).plane().reach(kOther);
+    co_await let_pass(member(kOne).membership().host_timeout + std::chrono::seconds(5));
+    EXPECT_FALSE(member(kOne).plane().is_reached(kOther));
+    EXPECT_FALSE(member(kOne).plane().has_refused(kOther));
+  };
+  run(body);
+  EXPECT_THAT(member(kOne).ended, ElementsAre(kOther));
+}
+
+/// As of a caller who has seen the end of the first one already, before or after its peer.
+TEST_F(SparsePlane, a_second_connection_takes_the_place_of_the_first_one) {
+  Rank caller = kOne;
+  const auto call = [&](bool is_first_open) -> Task<> {
+    const Membership& own = *joined_[caller].membership;
+    Socket first = co_await connect_control(engine_, own, kOther);
+    if (!is_first_open) first.shutdown();
+    co_await let_pass(std::chrono::seconds(1));
+    Socket second = co_await connect_control(engine_, own, kOther);
+    co_await let_pass(std::chrono::seconds(5));
+    const ControlMessage message = word(7);
+    EXPECT_TRUE(second.try_send(std::as_bytes(std::span(&message, 1))));
+    co_await let_pass(std::chrono::seconds(1));
+    EXPECT_THAT(member(kOther).ended, IsEmpty());
+    EXPECT_THAT(member(kOther).words, ElementsAre(std::pair<Rank, std::uint64_t>(caller, 7)));
+    second.shutdown();
+    co_await let_pass(std::chrono::seconds(5));
+    EXPECT_THAT(member(kOther).ended, ElementsAre(caller));
+    member(kOther).ended.clear();
+    member(kOther).words.clear();
+  };
+  const auto body = [&]() -> Task<> {
+    co_await call(true);
+    caller = kOne + 1;
+    co_await call(false);
+  };
+  run(body);
+}
+
+TEST_F(SparsePlane, that_a_host_is_lost_goes_over_all_connections) {
+  const auto body = [this]() -> Task<> {
+    member(kOne).plane().reach(kOther);
+    co_await let_pass(std::chrono::seconds(1));
+    for (Rank rank = 0; rank < kSize; ++rank)
+      if (rank != kOne && rank != kOther) co_await member(rank).stop();
+    member(kOne).plane().tell_all(word(6));
+    member(kOne).plane().tell_all(word(7, ControlMessage::Type::lost));
+    co_await let_pass(std::chrono::seconds(1));
+  };
+  run(body);
+  EXPECT_THAT(member(kOther).words, ElementsAre(std::pair<Rank, std::uint64_t>(kOne, 7)));
+}
+
+TEST_F(SparsePlane, words_for_whom_no_connection_is_taken_hold_nobody_who_waits_for_connections_alone) {
+  using Receivers = ControlPlane::Receivers;
+  const auto body = [this]() -> Task<> {
+    co_await member(kOther).stop();
+    ControlMessage message = word(7, ControlMessage::Type::goodbye);
+    message.group = 1;
+    EXPECT_TRUE(member(kOne).plane().send(kOther, message));
+    const auto error =
+        co_await error_of(with_deadline(std::chrono::minutes(1), member(kOne).plane().until_sent()));
+    EXPECT_EQ(kind_of(error), "DeadlineExceeded");
+    co_await member(kOne).plane().until_sent(Receivers::linked);
+  };
+  run(body);
 }
 
 }  // namespace

@@ -39,6 +39,9 @@ class WorldEngine final : private WorldOfOne, public Engine {
  public:
   explicit WorldEngine(unsigned late_answer_percent = 0)
       : WorldOfOne(late_answer_percent), Engine(world_.engine_options(0)) {}
+
+  /// As world::Sockets'.
+  void set_has_route(bool has_route) noexcept { world_.sockets().set_has_route(0, has_route); }
 };
 
 }  // namespace cohort::test

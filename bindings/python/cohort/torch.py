@@ -209,6 +209,10 @@ class _StoreOfHost:
             if file is None:
                 file = os.open(name, os.O_RDWR | os.O_CLOEXEC)
             comm.barrier()
+        except BaseException:
+            if file is not None:
+                os.close(file)
+            raise
         finally:
             if comm.rank == 0:
                 os.unlink(path)

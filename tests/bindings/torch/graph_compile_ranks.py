@@ -223,6 +223,29 @@ def part_plans_go_by_the_slowest_ranks_durations():
         module.measure = measure
 
 
+def part_a_graph_with_collectives_of_its_own_is_not_run_to_be_measured():
+    module = cohort.graph.compile
+    ours = backward_of((4, 4), (4, 4))
+    assert not durations.has_collectives(ours)
+    product = next(node for node in ours.graph.nodes if node.op == "call_function")
+    with ours.graph.inserting_after(product):
+        reduced = ours.graph.call_function(torch.ops._c10d_functional.all_reduce.default, (product, "sum", "0"))
+    assert durations.has_collectives(ours)
+    around = fx.GraphModule({"inner": ours}, fx.Graph())
+    around.graph.call_module("inner", ())
+    assert durations.has_collectives(around)
+    measure, module.measure = module.measure, refused
+    try:
+        compiled(lambda: layers(8, 16, 4), 1, executor="interpreter", durations="estimated")
+        (inserter,) = module._inserters.values()
+        inserter.measures, inserter.tell = True, lambda text: told.append(text)
+        told = []
+        assert reduced.name in inserter._durations(ours, True)
+        assert len(told) == 1 and "collectives of its own" in told[0], told
+    finally:
+        module.measure = measure
+
+
 def part_hosts_may_be_reduced_first():
     expected, _ = by_ddp(network, 6)
     for executor in ("interpreter", "inductor"):

@@ -23,7 +23,7 @@ from torch._functorch.aot_autograd import make_boxed_func
 
 from .. import _cohort
 from .collective_nodes import CollectiveNodes, HostGroups, host_groups
-from .durations import estimate, measure, tensor_of
+from .durations import estimate, has_collectives, measure, tensor_of
 from .errors import AllReduceInsertError, DistGraphBuildError
 from .options import Options, make_options, refuse_unknown
 from .planning import TYPES, compare_plans
@@ -84,7 +84,9 @@ class Inserter:
 
     def _durations(self, module: fx.GraphModule, is_new: bool) -> Dict[str, float]:
         """Of the nodes of this graph on this rank. One whose gradients have been planned for already is not measured again."""
-        if self.measures and is_new:
+        if self.measures and is_new and has_collectives(module):
+            self.tell("durations are estimated, since the graph has collectives of its own: ranks would run them a different number of times")
+        elif self.measures and is_new:
             try:
                 return measure(module)
             except Exception as failure:  # of any node, on numbers without a meaning

@@ -85,6 +85,12 @@ def _input_of(node: fx.Node, chance: torch.Generator) -> Any:
     return made.uniform_(0.0, 1.0, generator=chance) if value.dtype.is_floating_point else made.zero_()
 
 
+def has_collectives(module: fx.GraphModule) -> bool:
+    """Whether a node is a collective of the program, which other ranks would have to run as often."""
+    graphs = [part.graph for part in module.modules() if isinstance(part, fx.GraphModule)]
+    return any("c10d" in getattr(node.target, "namespace", "") for graph in graphs for node in graph.nodes)
+
+
 def measure(module: fx.GraphModule) -> Dict[str, float]:
     """Microseconds, by node: medians of a few runs on this rank, on numbers without a meaning. Needs the memory of the graph's
     inputs once more meanwhile. Raises what a node raises on such numbers."""
