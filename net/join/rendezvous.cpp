@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <span>
 #include <utility>
 
 namespace cohort {
@@ -312,10 +314,9 @@ Task<> Rendezvous::send_table(Rank rank) {
     co_return;             // after a part of it no other word makes sense
   }
   place.is_sending = false;
-  if (failure_) tell(place.socket, place);
+  if (failure_) tell_member(rank);
 }
 
-/// Who is being sent the table hears of a failure after it.
 Task<> Rendezvous::connect_own() {
   CancelScope* around = co_await current_scope();
   try {
@@ -357,7 +358,7 @@ void Rendezvous::fail(const Error& cause) {
   if (failure_) return;
   failure_ = cause;
   log(LogLevel::debug, "joining fails: {}", cause.what());
-  for (Rank rank = 1; rank < places_.size(); ++rank) tell(places_[rank].socket, places_[rank]);
+  for (Rank rank = 1; rank < places_.size(); ++rank) tell_member(rank);
   scope_->spawn(say_farewell());
 }
 
@@ -374,6 +375,33 @@ void Rendezvous::tell(Socket& socket, Place& place) {
   if (!socket.try_send(encode_refusal(*failure_, 0))) socket.shutdown();
 }
 
+/// Behind the table, where that is being sent or has filled the connection.
+void Rendezvous::tell_member(Rank rank) {
+  Place& place = places_[rank];
+  if (!place.socket.is_open() || place.is_informed || place.is_sending) return;
+  mark_informed(place);
+  const JoinFrameBytes cause = encode_refusal(*failure_, 0);
+  const int sent = place.socket.try_send_some(cause, {});
+  if (std::cmp_equal(sent, cause.size())) return;
+  if (sent < 0 && sent != -EAGAIN && sent != -EINTR)
+    place.socket.shutdown();
+  else
+    scope_->spawn(tell_rest(rank, static_cast<std::size_t>(std::max(sent, 0))));
+}
+
+Task<> Rendezvous::tell_rest(Rank rank, std::size_t from) {
+  Place& place = places_[rank];
+  place.is_sending = true;
+  const JoinFrameBytes cause = encode_refusal(*failure_, 0);
+  try {
+    co_await place.socket.send(std::span(cause).subspan(from));
+  } catch (const Error& error) {
+    log(LogLevel::debug, "telling rank {} why joining failed: {}", rank, error.message());
+    co_return;  // attend() sees its end too
+  }
+  place.is_sending = false;
+}
+
 void Rendezvous::mark_informed(Place& place) noexcept {
   if (std::exchange(place.is_informed, true)) return;
   ++informed_;
@@ -381,8 +409,10 @@ void Rendezvous::mark_informed(Place& place) noexcept {
 
 Task<> Rendezvous::say_farewell() {
   conclude_if_all_informed();
+  const bool is_any_amid_table =
+      std::ranges::any_of(places_, [](const Place& place) { return place.is_taken && place.is_sending; });
   const bool is_last = failure_->kind() == ErrorKind::MissingRanks || phase_ == Phase::connecting;
-  const Duration farewell = is_last ? kLastFarewell : kFarewell;
+  const Duration farewell = is_last && !is_any_amid_table ? kLastFarewell : kFarewell;
   co_await state_.engine.sleep_for(farewell);
   scope_->cancel();
 }

@@ -28,7 +28,8 @@ namespace cohort {
 class Rendezvous final : private Gate::Handler, Immovable {
  public:
   static constexpr Duration kFarewell = std::chrono::seconds(2);
-  /// After a deadline nobody else will come; those who are here get this long to hang up.
+  /// After a deadline nobody else will come; those who are here get this long to hang up, unless one of them
+  /// still takes the table, behind which the cause comes.
   static constexpr Duration kLastFarewell = std::chrono::milliseconds(200);
 
   /// `links`: as ToldTable's.
@@ -45,8 +46,9 @@ class Rendezvous final : private Gate::Handler, Immovable {
   struct Place {
     bool is_taken = false;
     bool is_ready = false;
-    std::string waits_for;    ///< while connecting, if it said so
-    bool is_sending = false;  ///< in the middle of the table, where it may have ended: nothing may come there
+    std::string waits_for;     ///< while connecting, if it said so
+    bool is_sending = false;   ///< in the middle of the table or of the cause, where it may have ended:
+                               ///< nothing may come there
     bool is_informed = false;  ///< of the failure, or is its cause
     TimePoint deadline = kNever;
     Socket socket;  ///< until Membership::control takes it
@@ -86,6 +88,8 @@ class Rendezvous final : private Gate::Handler, Immovable {
   void fail(const Error& cause);
   void fail_alone(const Error& own_fault);
   void tell(Socket& socket, Place& place);
+  void tell_member(Rank rank);
+  Task<> tell_rest(Rank rank, std::size_t from);
   void mark_informed(Place& place) noexcept;
   Task<> say_farewell();
   void conclude_if_all_informed();

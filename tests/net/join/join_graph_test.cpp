@@ -14,7 +14,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include <cohort/tests/support/joining.h>
 #include <cohort/tests/support/outcome.h>
@@ -125,22 +128,47 @@ TEST(JoinGraph, ranks_that_are_threads_connect_over_the_kernel_s_sockets) {
 /// A rank that hears what rank 0 tells, and then does something else than what comes next.
 class JoinGraphGoesWrong : public ::testing::Test {
  protected:
-  using Deed = std::function<Task<>(JoinState& state, std::vector<std::byte>& records)>;
+  using Deed = std::function<Task<>(JoinState& state, Socket& rank_0, std::vector<std::byte>& records)>;
 
-  std::vector<Joined> join_with(Rank size, Rank wrong, const Deed& deed, Duration timeout) {
+  std::vector<Joined> join_with(Rank size, std::map<Rank, Deed> deeds, Duration timeout) {
     std::vector<JoinOptions> world = hosts_of(size, 1);
     for (JoinOptions& options : world) options.timeout = timeout;
-    std::vector<Joined> joined(size);
+    return join_with(std::move(world), std::move(deeds));
+  }
+
+  std::vector<Joined> join_with(std::vector<JoinOptions> world, const std::map<Rank, Deed>& deeds) {
+    std::vector<Joined> joined(world.size());
     auto everybody = [&]() -> Task<> {
       std::vector<Task<>> ranks;
-      for (Rank rank = 0; rank < size; ++rank)
-        ranks.push_back(rank == wrong ? go_wrong(world[rank], deed)
-                                      : join_into(engine_, std::move(world[rank]), joined[rank],
-                                                  ControlLinks::neighbours));
+      for (Rank rank = 0; rank < joined.size(); ++rank)
+        ranks.push_back(deeds.contains(rank) ? go_wrong(world[rank], deeds.at(rank))
+                                             : join_into(engine_, std::move(world[rank]), joined[rank],
+                                                         ControlLinks::neighbours));
       co_await when_all(ranks);
     };
     engine_.run(everybody());
     return joined;
+  }
+
+  /// But for those who went wrong.
+  static void expect_all_told(const std::vector<Joined>& joined, std::set<Rank> wrong, std::string_view kind,
+                              Rank culprit, std::string_view text) {
+    for (Rank rank = 0; rank < joined.size(); ++rank) {
+      if (wrong.contains(rank)) continue;
+      EXPECT_EQ(kind_of(joined[rank].error), kind) << rank;
+      if (!joined[rank].error) continue;
+      EXPECT_EQ(joined[rank].error->culprit(), culprit) << rank;
+      EXPECT_THAT(joined[rank].error->what(), HasSubstr(std::string(text))) << rank;
+    }
+  }
+
+  /// As long as it takes until the neighbours have called.
+  Task<> take_calls(ControlMesh& mesh) {
+    Task<> connecting = with_deadline(std::chrono::seconds(5), mesh.connect());
+    try {
+      co_await connecting;
+    } catch (const Error&) {  // not all call
+    }
   }
 
   /// Until all others have given up.
@@ -154,6 +182,7 @@ class JoinGraphGoesWrong : public ::testing::Test {
   }
 
   test::WorldEngine engine_;
+  std::map<Rank, Duration> reads_late_;  ///< the records of the table, so long after its head
 
  private:
   Task<> go_wrong(JoinOptions options, const Deed& deed) {
@@ -169,6 +198,7 @@ class JoinGraphGoesWrong : public ::testing::Test {
     const JoinFrame head = decode_frame(bytes, "rank 0");
     const bool is_whole = head.kind == JoinFrame::Kind::table;
     std::vector<std::byte> records((is_whole ? options.size : head.records) * kPeerRecordBytes);
+    if (reads_late_.contains(options.rank)) co_await engine_.sleep_for(reads_late_.at(options.rank));
     co_await rank_0.receive(records);
     state.links = head.links;
     for (std::size_t at = 0; at < records.size(); at += kPeerRecordBytes) {
@@ -178,7 +208,7 @@ class JoinGraphGoesWrong : public ::testing::Test {
       if (!is_whole) state.neighbours.push_back(info.rank);
     }
     if (is_whole) state.neighbours = ControlGraph::of(state.membership.peers).neighbours_of(options.rank);
-    co_await deed(state, records);
+    co_await deed(state, rank_0, records);
   }
 };
 
@@ -189,7 +219,7 @@ class ParentGoesWrong : public JoinGraphGoesWrong {
   static constexpr Rank kChild = 3;
 
   std::vector<Joined> join_with(const Deed& deed, Duration timeout) {
-    return JoinGraphGoesWrong::join_with(kSize, kParent, deed, timeout);
+    return JoinGraphGoesWrong::join_with(kSize, {{kParent, deed}}, timeout);
   }
 };
 
@@ -201,7 +231,7 @@ class ChildGoesWrong : public JoinGraphGoesWrong {
   static constexpr Rank kChild = 3;
 
   std::vector<Joined> join_with(const Deed& deed, Duration timeout) {
-    return JoinGraphGoesWrong::join_with(kSize, kChild, deed, timeout);
+    return JoinGraphGoesWrong::join_with(kSize, {{kChild, deed}}, timeout);
   }
 
   /// Calls its parent as a member does.
@@ -216,7 +246,7 @@ class ChildGoesWrong : public JoinGraphGoesWrong {
 };
 
 TEST_F(ChildGoesWrong, one_that_does_not_take_the_table_is_named_and_not_who_waits_to_pass_it_on) {
-  const Deed is_silent = [this](JoinState& state, std::vector<std::byte>&) -> Task<> {
+  const Deed is_silent = [this](JoinState& state, Socket&, std::vector<std::byte>&) -> Task<> {
     state.links = ControlLinks::all;  // neither hears the table nor passes it on
     ControlMesh mesh(state);
     co_await connect_for_a_while(mesh);
@@ -240,15 +270,11 @@ TEST_F(ChildGoesWrong, one_that_does_not_take_the_table_is_named_and_not_who_wai
 
 TEST_F(ChildGoesWrong, one_that_comes_again_amid_the_table_gets_all_of_it) {
   std::vector<std::byte> got;
-  const Deed comes_again = [&](JoinState& state, std::vector<std::byte>&) -> Task<> {
+  const Deed comes_again = [&](JoinState& state, Socket&, std::vector<std::byte>&) -> Task<> {
     state.links = ControlLinks::all;
     {
       ControlMesh mesh(state);
-      Task<> connecting = with_deadline(std::chrono::seconds(5), mesh.connect());
-      try {
-        co_await connecting;
-      } catch (const Error&) {  // not all call
-      }
+      co_await take_calls(mesh);
     }
     std::vector<std::byte> records(kSize * kPeerRecordBytes);
     co_await state.membership.control[kParent].receive(std::span(records).first(kPeerRecordBytes));
@@ -266,7 +292,7 @@ TEST_F(ChildGoesWrong, one_that_comes_again_amid_the_table_gets_all_of_it) {
 }
 
 TEST_F(ParentGoesWrong, one_that_dies_is_named_on_all_ranks) {
-  const Deed dies = [](JoinState&, std::vector<std::byte>&) -> Task<> { co_return; };
+  const Deed dies = [](JoinState&, Socket&, std::vector<std::byte>&) -> Task<> { co_return; };
   const std::vector<Joined> joined = join_with(dies, std::chrono::minutes(1));
   for (Rank rank = 0; rank < kSize; ++rank) {
     if (rank == kParent) continue;
@@ -275,8 +301,22 @@ TEST_F(ParentGoesWrong, one_that_dies_is_named_on_all_ranks) {
   }
 }
 
+TEST_F(ParentGoesWrong, one_that_gives_up_amid_passing_the_table_on_is_heard_on_all_ranks) {
+  const Deed gives_up = [this](JoinState& state, Socket& rank_0, std::vector<std::byte>& records) -> Task<> {
+    state.links = ControlLinks::all;  // passes nothing on by itself
+    ControlMesh mesh(state);
+    co_await take_calls(mesh);
+    const std::span<const std::byte> part = std::span(records).first(records.size() / 2);
+    co_await state.membership.control[kChild].send(part);
+    const Error cause(ErrorKind::ResourceLimit, "its memory is full");
+    EXPECT_TRUE(rank_0.try_send(encode_refusal(cause, kParent)));
+  };
+  const std::vector<Joined> joined = join_with(gives_up, std::chrono::minutes(1));
+  expect_all_told(joined, {kParent}, "ResourceLimit", kParent, "reports: its memory is full");
+}
+
 TEST_F(ParentGoesWrong, one_that_connects_and_falls_silent_is_named_at_the_deadline) {
-  const Deed is_silent = [this](JoinState& state, std::vector<std::byte>&) -> Task<> {
+  const Deed is_silent = [this](JoinState& state, Socket&, std::vector<std::byte>&) -> Task<> {
     state.links = ControlLinks::all;  // passes nothing on
     ControlMesh mesh(state);
     co_await connect_for_a_while(mesh);
@@ -293,7 +333,7 @@ TEST_F(ParentGoesWrong, one_that_connects_and_falls_silent_is_named_at_the_deadl
 }
 
 TEST_F(ParentGoesWrong, one_that_tells_another_table_than_rank_0_is_named_on_all_ranks) {
-  const Deed lies = [this](JoinState& state, std::vector<std::byte>& records) -> Task<> {
+  const Deed lies = [this](JoinState& state, Socket&, std::vector<std::byte>& records) -> Task<> {
     PeerInfo child = state.membership.peers[kChild];
     child.incarnation ^= 1;
     encode_record(child, std::span(records).subspan(kChild * kPeerRecordBytes).first<kPeerRecordBytes>());
@@ -309,6 +349,63 @@ TEST_F(ParentGoesWrong, one_that_tells_another_table_than_rank_0_is_named_on_all
       EXPECT_THAT(joined[rank].error->what(), HasSubstr("where rank 3 belongs in the table"));
     }
   }
+}
+
+/// A member that takes the table slowly, while somebody else ends the joining.
+class AmidTheTable : public JoinGraphGoesWrong {
+ protected:
+  static constexpr Rank kSlow = 2;  ///< rank 0 tells it all
+  static constexpr Rank kCulprit = 7;
+  static constexpr Duration kLate = std::chrono::seconds(1);  ///< longer than rank 0 waits for others
+
+  Deed gives_up() {
+    return [this](JoinState&, Socket& rank_0, std::vector<std::byte>&) -> Task<> {
+      const Error cause(ErrorKind::ResourceLimit, "its memory is full");
+      const JoinFrameBytes bytes = encode_refusal(cause, kCulprit);
+      co_await rank_0.send(bytes);
+      co_await engine_.sleep_for(std::chrono::milliseconds(1));  // until it is read
+    };
+  }
+
+  /// What comes behind the table.
+  Deed hears_why(Joined& outcome) {
+    return [&outcome](JoinState&, Socket& rank_0, std::vector<std::byte>&) -> Task<> {
+      JoinFrameBytes bytes{};
+      const bool came = co_await rank_0.receive(bytes);
+      if (came) outcome.error = decode_frame(bytes, "rank 0").refusal;
+    };
+  }
+
+  void expect_heard_on_all_ranks(Rank size) {
+    SCOPED_TRACE(size);
+    reads_late_ = {{kSlow, kLate}};
+    Joined slow;
+    const std::map<Rank, Deed> deeds = {{kSlow, hears_why(slow)}, {kCulprit, gives_up()}};
+    std::vector<Joined> joined = join_with(size, deeds, std::chrono::minutes(1));
+    joined[kSlow].error = slow.error;
+    expect_all_told(joined, {kCulprit}, "ResourceLimit", kCulprit, "reports: its memory is full");
+  }
+};
+
+TEST_F(AmidTheTable, a_refusal_is_heard_behind_it) { expect_heard_on_all_ranks(256); }
+
+TEST_F(AmidTheTable, a_refusal_is_heard_though_the_table_has_filled_the_connection) {
+  const std::size_t room = world::Settings().buffer_bytes;
+  const auto size = static_cast<Rank>((room - kJoinFrameBytes) / kPeerRecordBytes + 1);
+  const std::size_t bytes = size * kPeerRecordBytes;  // the head is read soon
+  ASSERT_LE(bytes, room);
+  ASSERT_GT(bytes + kJoinFrameBytes, room) << "a refusal fits behind it";
+  expect_heard_on_all_ranks(size);
+}
+
+TEST_F(AmidTheTable, the_deadline_is_heard_behind_it) {
+  std::vector<JoinOptions> world = hosts_of(256, 1);
+  world[0].timeout = std::chrono::seconds(5);
+  reads_late_ = {{kSlow, world[0].timeout + kLate}};
+  Joined slow;
+  std::vector<Joined> joined = join_with(std::move(world), {{kSlow, hears_why(slow)}});
+  joined[kSlow].error = slow.error;
+  expect_all_told(joined, {}, "PeerSilent", kSlow, "rank 2 did not answer: stopped, or hung");
 }
 
 }  // namespace
