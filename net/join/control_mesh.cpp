@@ -22,6 +22,13 @@ constexpr Duration kRetryInterval = std::chrono::milliseconds(20);
 constexpr std::size_t kCallsAtOnce = 8;
 /// Rank 0 hears of a death as well, and tells everybody: so long we wait for that.
 constexpr Duration kVerdictTime = std::chrono::seconds(2);
+/// What a child says to its parent once it has the table.
+constexpr std::byte kTaken{0x74};
+
+/// What another connection may not have.
+bool may_pass(const Error& error) {
+  return error.kind() == ErrorKind::SystemError || error.kind() == ErrorKind::LinkFault;
+}
 
 }  // namespace
 
@@ -70,13 +77,15 @@ void ControlMesh::expect_all() {
   expect(all);
 }
 
-/// At most one of these: who has no table yet waits for who is to pass it on, and passes nothing on.
 std::vector<Rank> ControlMesh::missing() const {
   std::vector<Rank> ranks;
   for (Rank peer = 0; peer < is_missing_.size(); ++peer)
     if (is_missing_[peer]) ranks.push_back(peer);
   if (awaits_table_) ranks.push_back(*ControlGraph::parent_of(state_.membership.rank));
-  if (passes_table_to_) ranks.push_back(*passes_table_to_);
+  std::ranges::copy_if(without_table_, std::back_inserter(ranks), [this](Rank child) {
+    return std::ranges::find(to_tell_, child) == to_tell_.end();  // else it waits itself
+  });
+  std::ranges::sort(ranks);
   return ranks;
 }
 
@@ -118,72 +127,130 @@ Task<> ControlMesh::connect_expected() {
   while (missing_ != 0) co_await has_connected_.wait();
 }
 
-/// The parent's end tells rank 0 as well, which tells all the same cause.
+/// A connection that is lost amid the table is made once more. If it is the parent that has ended, rank 0
+/// hears of that as well, and tells all the same cause.
 Task<> ControlMesh::hear_table() {
   const Rank parent = *ControlGraph::parent_of(state_.membership.rank);
   std::vector<std::byte> records(state_.membership.size * kPeerRecordBytes);
   awaits_table_ = true;
-  bool came = false;
-  try {
-    const bool is_whole = co_await state_.membership.control[parent].receive(records);
+  for (bool came = false; !came;) {
+    const bool is_whole = co_await receive_table(parent, records);
     came = is_whole;
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::SystemError && error.kind() != ErrorKind::LinkFault) throw;
-  }
-  if (!came) {
-    co_await state_.engine.sleep_for(kVerdictTime);
-    throw Error(ErrorKind::PeerDied,
-                fmt::format("{} ended before it had passed on the table of ranks; see what it printed, then "
-                            "start all ranks again",
-                            state_.membership.peers[parent].describe()))
-        .with_culprit(parent);
+    if (!came) co_await call_parent_again(parent);
   }
   awaits_table_ = false;
-  take_table_(records, parent);
-  records_ = std::move(records);
   is_table_known_ = true;
+  records_ = std::move(records);
 }
 
-/// Rank 0 has told its children while it told all others of their neighbours.
+/// False: its connection was lost.
+Task<bool> ControlMesh::receive_table(Rank parent, std::span<std::byte> records) {
+  Socket& socket = state_.membership.control[parent];
+  try {
+    const bool came = co_await socket.receive(records);
+    if (!came) co_return false;
+    take_table_(records, parent);
+    co_await socket.send(std::span(&kTaken, 1));
+    co_return true;
+  } catch (const Error& error) {
+    if (!may_pass(error)) throw;
+    log(LogLevel::debug, "hearing the table from rank {}: {}", parent, error.message());
+  }
+  co_return false;
+}
+
+Task<> ControlMesh::call_parent_again(Rank parent) {
+  CancelScope* around = co_await current_scope();
+  try {
+    co_await state_.engine.sleep_for(kRetryInterval);
+    Task<> calling = call(parent);
+    Task<> timed = with_deadline(kVerdictTime, std::move(calling));
+    co_await timed;
+    co_return;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::DeadlineExceeded || around->is_cancelled()) throw;
+  }
+  throw Error(ErrorKind::PeerDied,
+              fmt::format("{} ended before it had passed on the table of ranks; see what it printed, then "
+                          "start all ranks again",
+                          state_.membership.peers[parent].describe()))
+      .with_culprit(parent);
+}
+
+/// Until all children have said that they have it: who has lost its connection meanwhile comes again. Rank 0
+/// has told its own while it told all others of their neighbours.
 Task<> ControlMesh::pass_table_on() {
   const Membership& membership = state_.membership;
   if (membership.rank == 0) co_return;
-  std::ranges::copy(ControlGraph::children_of(membership.rank, membership.size),
-                    std::back_inserter(to_tell_));
+  without_table_ = ControlGraph::children_of(membership.rank, membership.size);
+  std::ranges::copy(without_table_, std::back_inserter(to_tell_));
   passes_table_on_ = true;
-  while (!to_tell_.empty()) {
+  while (!without_table_.empty()) {
+    if (to_tell_.empty()) {
+      co_await has_news_of_child_.wait();
+      continue;
+    }
     const Rank child = to_tell_.front();
     to_tell_.pop_front();
     co_await pass_table_on_to(child);
   }
 }
 
+/// One after the other, so that who has the most ranks below it has it first.
 Task<> ControlMesh::pass_table_on_to(Rank child) {
-  passes_table_to_ = child;
+  in_use_.insert(child);
+  bool is_sent = false;
   try {
     co_await state_.membership.control[child].send(records_);
+    is_sent = true;
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::SystemError) throw;
-    log(LogLevel::debug, "passing the table on to rank {}: {}", child, error.message());  // rank 0 sees it
+    if (!may_pass(error)) throw;
+    log(LogLevel::debug, "passing the table on to rank {}: {}", child, error.message());
   }
-  passes_table_to_.reset();
+  if (is_sent)
+    scope_->spawn(hear_taken(child));
+  else
+    let_go(child);
+}
+
+Task<> ControlMesh::hear_taken(Rank child) {
+  std::byte word{};
+  bool is_taken = false;
+  try {
+    const bool came = co_await state_.membership.control[child].receive(std::span(&word, 1));
+    is_taken = came && word == kTaken;
+  } catch (const Error& error) {
+    if (!may_pass(error)) throw;
+    log(LogLevel::debug, "rank {} did not say that it has the table: {}", child, error.message());
+  }
+  if (is_taken) std::erase(without_table_, child);
+  let_go(child);
+}
+
+/// Its connection is lost, or it has the table. One that ended is seen by rank 0.
+void ControlMesh::let_go(Rank child) {
+  in_use_.erase(child);
   const auto again = come_again_.find(child);
-  if (again == come_again_.end()) co_return;
-  connected(child, std::move(again->second));
-  come_again_.erase(again);
-  to_tell_.push_back(child);
+  if (again != come_again_.end()) {
+    Socket socket = std::move(again->second);
+    come_again_.erase(again);
+    take_again(child, std::move(socket));
+  }
+  if (has_news_of_child_.untaken_posts() == 0) has_news_of_child_.post();
 }
 
 /// A child that gave its first connection up, or lost it, is to have the table through the one that it has
 /// now; what is under way through the other one ends before that goes.
 void ControlMesh::take_again(Rank child, Socket socket) {
-  if (passes_table_to_ == child) {
+  if (in_use_.contains(child)) {
     come_again_[child] = std::move(socket);
     state_.membership.control[child].shutdown();
     return;
   }
   connected(child, std::move(socket));
+  if (std::ranges::find(without_table_, child) == without_table_.end()) without_table_.push_back(child);
   if (std::ranges::find(to_tell_, child) == to_tell_.end()) to_tell_.push_back(child);
+  if (has_news_of_child_.untaken_posts() == 0) has_news_of_child_.post();
 }
 
 /// For what this rank will have open as long as the communicator lives; and, since nobody knows how far they
@@ -243,8 +310,7 @@ Task<> ControlMesh::call(Rank peer) {
       connected(peer, std::move(socket));
       co_return;
     } catch (const Error& error) {
-      const bool may_pass = error.kind() == ErrorKind::SystemError || error.kind() == ErrorKind::LinkFault;
-      if (!may_pass) throw;
+      if (!may_pass(error)) throw;
       log(LogLevel::debug, "control connection to rank {}: {}", peer, error.message());
     }
     co_await state_.engine.sleep_for(kRetryInterval);

@@ -9,7 +9,7 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -19,7 +19,7 @@ namespace cohort {
 /// abstract Unix socket within a host and over TCP otherwise, each connection authenticated both ways.
 ///
 /// Where the ranks are many, neighbours connect alone. Down the binomial tree, over these connections, each
-/// rank passes on the table that rank 0 has told its own children.
+/// rank passes on the table that rank 0 has told its own children, until these have said that they have it.
 ///
 /// The connection to rank 0 that joining began with is the control connection too, except where ranks of one
 /// host met by TCP: descriptors travel over control connections within a host, so these get one of their own.
@@ -52,8 +52,12 @@ class ControlMesh final : private Gate::Handler, Immovable {
   Task<> connect_in_turn();
   Task<> connect_expected();
   Task<> hear_table();
+  Task<bool> receive_table(Rank parent, std::span<std::byte> records);
+  Task<> call_parent_again(Rank parent);
   Task<> pass_table_on();
   Task<> pass_table_on_to(Rank child);
+  Task<> hear_taken(Rank child);
+  void let_go(Rank child);
   Task<> call_one_after_the_other();
   Task<> call(Rank peer);
   Task<Socket> call_once(Rank peer);
@@ -69,10 +73,12 @@ class ControlMesh final : private Gate::Handler, Immovable {
   const TakeTable take_table_;
   bool is_table_known_;
   bool awaits_table_ = false;
-  std::optional<Rank> passes_table_to_;
   bool passes_table_on_ = false;
-  std::deque<Rank> to_tell_;           ///< children that have not been sent the table
-  std::map<Rank, Socket> come_again_;  ///< of a child that is being sent it, and has another connection now
+  std::vector<Rank> without_table_;    ///< children that have not said that they have it
+  std::deque<Rank> to_tell_;           ///< those that it is to be sent to
+  std::set<Rank> in_use_;              ///< those that it is being sent to, or whose word is waited for
+  std::map<Rank, Socket> come_again_;  ///< of one of these, which has another connection now
+  Notify has_news_of_child_;
   Gate own_host_;
   Gate other_hosts_;
   std::vector<bool> is_missing_;

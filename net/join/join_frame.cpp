@@ -11,7 +11,7 @@
 namespace cohort {
 namespace {
 
-constexpr std::uint32_t kFrameMagic = 0x336e6a63;  // "cjn3"
+constexpr std::uint32_t kFrameMagic = 0x346e6a63;  // "cjn4"
 constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 constexpr std::size_t kHostField = 64;
 constexpr std::size_t kAddressField = 64;

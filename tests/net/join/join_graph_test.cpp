@@ -291,6 +291,27 @@ TEST_F(ChildGoesWrong, one_that_comes_again_amid_the_table_gets_all_of_it) {
   EXPECT_EQ(kind_of(joined[0].error), "PeerDied");
 }
 
+TEST_F(ChildGoesWrong, one_that_lost_its_connection_gets_the_table_though_it_has_been_sent) {
+  constexpr Rank kFew = 24;  // whose table is soon in the connection
+  std::vector<std::byte> got;
+  const Deed comes_late = [&](JoinState& state, Socket&, std::vector<std::byte>&) -> Task<> {
+    state.links = ControlLinks::all;
+    {
+      ControlMesh mesh(state);
+      co_await take_calls(mesh);
+    }
+    co_await engine_.sleep_for(std::chrono::seconds(10));
+    state.membership.control[kParent] = Socket();
+    Socket again = co_await call_parent(state);
+    std::vector<std::byte> records(kFew * kPeerRecordBytes);
+    const bool came = co_await again.receive(records);
+    if (came) got = std::move(records);
+  };
+  const auto joined = JoinGraphGoesWrong::join_with(kFew, {{kChild, comes_late}}, std::chrono::minutes(1));
+  ASSERT_EQ(got.size(), kFew * kPeerRecordBytes);
+  expect_all_told(joined, {kChild}, "PeerDied", kChild, "died while the ranks were connecting");
+}
+
 TEST_F(ParentGoesWrong, one_that_dies_is_named_on_all_ranks) {
   const Deed dies = [](JoinState&, Socket&, std::vector<std::byte>&) -> Task<> { co_return; };
   const std::vector<Joined> joined = join_with(dies, std::chrono::minutes(1));
@@ -313,6 +334,33 @@ TEST_F(ParentGoesWrong, one_that_gives_up_amid_passing_the_table_on_is_heard_on_
   };
   const std::vector<Joined> joined = join_with(gives_up, std::chrono::minutes(1));
   expect_all_told(joined, {kParent}, "ResourceLimit", kParent, "reports: its memory is full");
+}
+
+TEST_F(ParentGoesWrong, a_connection_that_is_reset_amid_the_table_is_made_once_more) {
+  const Deed resets = [this](JoinState& state, Socket& rank_0, std::vector<std::byte>& records) -> Task<> {
+    state.links = ControlLinks::all;
+    {
+      ControlMesh mesh(state);
+      co_await take_calls(mesh);
+    }
+    const std::span<const std::byte> part = std::span(records).first(records.size() / 2);
+    co_await state.membership.control[kChild].send(part);
+    state.membership.control[kChild] = Socket();
+    state.links = ControlLinks::neighbours;
+    ControlMesh mesh(state, records);
+    Task<> connecting = with_deadline(std::chrono::minutes(1), mesh.connect());
+    co_await connecting;
+    const JoinFrameBytes ready = encode_signal(JoinFrame::Kind::ready);
+    co_await rank_0.send(ready);
+    co_await engine_.sleep_for(std::chrono::seconds(10));
+  };
+  const std::vector<Joined> joined = join_with(resets, std::chrono::minutes(1));
+  for (Rank rank = 0; rank < kSize; ++rank) {
+    if (rank == kParent) continue;
+    ASSERT_TRUE(joined[rank].membership) << rank << ": " << joined[rank].error->what();
+    EXPECT_EQ(joined[rank].membership->peers[kSize - 1].incarnation,
+              joined[kSize - 1].membership->incarnation);
+  }
 }
 
 TEST_F(ParentGoesWrong, one_that_connects_and_falls_silent_is_named_at_the_deadline) {
