@@ -7,6 +7,7 @@
 #include <cohort/engine/failure.h>
 #include <cohort/engine/log.h>
 #include <cohort/net/join/join.h>
+#include <cohort/net/join/join_environment.h>
 
 #include <fmt/format.h>
 
@@ -83,9 +84,13 @@ std::shared_ptr<CommunicatorCore> Communicator::handle_of(std::shared_ptr<Commun
 }
 
 Task<Communicator> Communicator::join(Engine& engine, CommunicatorOptions options) {
-  CommunicatorCore::check(options);
   const Duration timeout = options.join.timeout;
-  const std::uint64_t fabric = transports_of(options).fabric(engine);
+  std::uint64_t fabric = 0;
+  keep_fault(options.join.fault, [&] {
+    if (options.join.fault) return;
+    CommunicatorCore::check(options);
+    fabric = transports_of(options).fabric(engine);
+  });
   Membership membership = co_await cohort::join(engine, std::move(options.join), fabric);
   Communicator communicator(handle_of(make_core(engine, std::move(membership), options)));
   const std::optional<Error> failure = co_await failure_to_establish(*communicator.core_, timeout);

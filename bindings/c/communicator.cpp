@@ -30,16 +30,17 @@ CommunicatorOptions options_from(const cohort_options* given) {
   if (given != nullptr && given->bytes != sizeof(cohort_options))
     refuse(fmt::format("cohort_join: options->bytes is {}, not sizeof(cohort_options), which is {}",
                        given->bytes, sizeof(cohort_options)));
-  CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
+  CommunicatorOptions options = CommunicatorOptions::collectives_from_environment(WrongVariable::kept);
   const bool knows_place = given != nullptr && given->size != 0;
   const void* const info = given == nullptr ? nullptr : given->root_info;
   if (info != nullptr && !knows_place)
     refuse("cohort_join: options->root_info needs options->size and options->rank");
   if (info != nullptr)
-    options.join = JoinOptions::from_root_info({static_cast<const std::byte*>(info), kRootInfoBytes},
-                                               given->rank, given->size);
+    options.set_join(JoinOptions::from_root_info({static_cast<const std::byte*>(info), kRootInfoBytes},
+                                                 given->rank, given->size, WrongVariable::kept));
   else
-    options.join = knows_place ? join_options_besides_place() : JoinOptions::from_environment();
+    options.set_join(knows_place ? join_options_besides_place(WrongVariable::kept)
+                                 : JoinOptions::from_environment(WrongVariable::kept));
   if (knows_place) {
     options.join.rank = given->rank;
     options.join.size = given->size;

@@ -66,21 +66,22 @@ JoinOptions join_from(const Arguments& given) {
   std::string info;
   given.set(info, "root_info", "the bytes of rank 0's root_info()");
   if (info.empty())
-    return given.is_given("rank") ? join_options_besides_place() : JoinOptions::from_environment();
+    return given.is_given("rank") ? join_options_besides_place(WrongVariable::kept)
+                                  : JoinOptions::from_environment(WrongVariable::kept);
   Rank rank = 0;
   Rank size = 0;
   given.set(rank, "rank", "a whole number from 0 on");
   given.set(size, "size", "a whole number from 1 on");
   if (!given.is_given("rank") || !given.is_given("size"))
     throw Error(ErrorKind::InvalidArgument, "root_info needs rank and size: give all three");
-  return JoinOptions::from_root_info(std::as_bytes(std::span(info)), rank, size);
+  return JoinOptions::from_root_info(std::as_bytes(std::span(info)), rank, size, WrongVariable::kept);
 }
 
 /// The environment's, and over it what is given.
 CommunicatorOptions options_from(const Arguments& given) {
   constexpr std::string_view kBytes = "a number of bytes, 0 or more";
-  CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
-  options.join = join_from(given);
+  CommunicatorOptions options = CommunicatorOptions::collectives_from_environment(WrongVariable::kept);
+  options.set_join(join_from(given));
   given.set(options.join.rank, "rank", "a whole number from 0 on");
   environment::warn_of_misspelt_variables(options.join.rank);
   given.set(options.join.size, "size", "how many ranks there are, a whole number");

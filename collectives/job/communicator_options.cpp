@@ -5,8 +5,11 @@
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/figure_cache.h>
 #include <cohort/engine/system/variables.h>
+#include <cohort/net/join/join_environment.h>
 
 #include <fmt/format.h>
+
+#include <utility>
 
 namespace cohort {
 namespace {
@@ -30,45 +33,58 @@ std::optional<unsigned> connections_from_environment() {
                                                          1, kMostConnectionsOfLane));
 }
 
+std::optional<unsigned> number_up_to(const char* variable, unsigned most) {
+  const std::optional<std::uint64_t> number = environment::number(variable, 0, most);
+  return number ? std::optional(static_cast<unsigned>(*number)) : std::nullopt;
+}
+
 }  // namespace
 
 CommunicatorOptions CommunicatorOptions::from_environment() {
-  JoinOptions join = JoinOptions::from_environment();
-  CommunicatorOptions options = collectives_from_environment();
-  options.join = std::move(join);
+  JoinOptions join = JoinOptions::from_environment(WrongVariable::kept);
+  CommunicatorOptions options = collectives_from_environment(WrongVariable::kept);
+  options.set_join(std::move(join));
   environment::warn_of_misspelt_variables(options.join.rank);
   return options;
 }
 
 CommunicatorOptions CommunicatorOptions::from_root_info(std::span<const std::byte> info, Rank rank,
                                                         Rank size) {
-  CommunicatorOptions options = collectives_from_environment();
-  options.join = JoinOptions::from_root_info(info, rank, size);
+  CommunicatorOptions options = collectives_from_environment(WrongVariable::kept);
+  options.set_join(JoinOptions::from_root_info(info, rank, size, WrongVariable::kept));
   environment::warn_of_misspelt_variables(rank);
   return options;
 }
 
-CommunicatorOptions CommunicatorOptions::collectives_from_environment() {
+CommunicatorOptions CommunicatorOptions::collectives_from_environment(WrongVariable wrong) {
   CommunicatorOptions options;
   options.transport = environment::text("COHORT_TRANSPORT").value_or("");
   options.algorithm = environment::text("COHORT_ALGO").value_or("");
-  options.determinism = determinism_from_environment();
-  options.buffer_bytes = environment::bytes("COHORT_BUFFSIZE").value_or(0);
-  options.group_buffer_bytes = environment::bytes("COHORT_GROUP_BUFFSIZE").value_or(0);
-  options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0);
-  if (environment::number("COHORT_CMA", 0, 1) == 0U) options.pull_from_bytes = kNeverPull;
-  options.uses_huge_pages = environment::number("COHORT_HUGEPAGES", 0, 1).value_or(1) != 0;
-  options.hosts_per_switch =
-      static_cast<Rank>(environment::number("COHORT_HOSTS_PER_SWITCH", 0, kMostHostsPerSwitch).value_or(0));
-  options.host_bandwidth = static_cast<std::uint32_t>(
-      environment::number("COHORT_HOST_BANDWIDTH", 0, kMostHostBandwidth).value_or(0));
-  options.tcp_connections = connections_from_environment();
-  if (const auto threads = environment::number("COHORT_COPY_THREADS", 0, kMostCopyThreads))
-    options.copy_threads = static_cast<unsigned>(*threads);
-  (void)FigureCache::from_environment();  // tells what is wrong before ranks join
-  options.timeout = environment::duration("COHORT_TIMEOUT").value_or(Duration::zero());
-  options.warn_after = environment::duration("COHORT_WARN_AFTER");
+  const auto read = [&](const auto& function) { keep_fault(options.join.fault, function); };
+  read([&] { options.determinism = determinism_from_environment(); });
+  read([&] { options.buffer_bytes = environment::bytes("COHORT_BUFFSIZE").value_or(0); });
+  read([&] { options.group_buffer_bytes = environment::bytes("COHORT_GROUP_BUFFSIZE").value_or(0); });
+  read([&] { options.heap_bytes = environment::bytes("COHORT_HEAPSIZE").value_or(0); });
+  read([&] { options.pull_from_bytes = number_up_to("COHORT_CMA", 1).value_or(1) == 0 ? kNeverPull : 0; });
+  read([&] { options.uses_huge_pages = number_up_to("COHORT_HUGEPAGES", 1).value_or(1) != 0; });
+  read([&] {
+    options.hosts_per_switch = number_up_to("COHORT_HOSTS_PER_SWITCH", kMostHostsPerSwitch).value_or(0);
+  });
+  read([&] {
+    options.host_bandwidth = number_up_to("COHORT_HOST_BANDWIDTH", kMostHostBandwidth).value_or(0);
+  });
+  read([&] { options.tcp_connections = connections_from_environment(); });
+  read([&] { options.copy_threads = number_up_to("COHORT_COPY_THREADS", kMostCopyThreads); });
+  read([&] { (void)FigureCache::from_environment(); });
+  read([&] { options.timeout = environment::duration("COHORT_TIMEOUT").value_or(Duration::zero()); });
+  read([&] { options.warn_after = environment::duration("COHORT_WARN_AFTER"); });
+  if (wrong == WrongVariable::thrown && options.join.fault) throw Error(*options.join.fault);
   return options;
+}
+
+void CommunicatorOptions::set_join(JoinOptions options) {
+  if (!options.fault) options.fault = std::move(join.fault);
+  join = std::move(options);
 }
 
 CommunicatorOptions CommunicatorOptions::for_rank(Rank rank, Rank size) const {

@@ -62,12 +62,17 @@ struct CommunicatorOptions {
   Wording wording;           ///< of errors and warnings, for a binding to another language
   bool is_isolated = false;  ///< reach ranks of this process as if they were in others; on all ranks
 
-  /// All from the environment.
+  /// All from the environment. Throws InvalidArgument, AuthFailed as JoinOptions::from_environment() does for
+  /// what rank 0 cannot be reached without; Communicator::join() throws it for other variables, and all ranks
+  /// hear of it.
   static CommunicatorOptions from_environment();
-  /// For ranks that have the bytes of rank 0's root_info(); everything else from the environment.
+  /// For ranks that have the bytes of rank 0's root_info(); everything else from the environment, as above.
   static CommunicatorOptions from_root_info(std::span<const std::byte> info, Rank rank, Rank size);
-  /// From the environment what does not concern joining, for ranks that meet in another way.
-  static CommunicatorOptions collectives_from_environment();
+  /// From the environment what does not concern joining, for ranks that meet in another way. Throws
+  /// InvalidArgument, if it is not to be kept in `join`.
+  static CommunicatorOptions collectives_from_environment(WrongVariable wrong = WrongVariable::thrown);
+  /// With the fault that there is already, if there is one.
+  void set_join(JoinOptions options);
   /// The same for another rank, as when one process runs several.
   [[nodiscard]] CommunicatorOptions for_rank(Rank rank, Rank size) const;
 };

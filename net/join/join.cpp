@@ -6,12 +6,14 @@
 #include <cohort/engine/log.h>
 #include <cohort/engine/system/host.h>
 #include <cohort/net/auth/authenticated_socket.h>
+#include <cohort/net/join/join_environment.h>
 #include <cohort/net/join/join_state.h>
 #include <cohort/net/join/member.h>
 #include <cohort/net/join/rendezvous.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <optional>
@@ -24,6 +26,8 @@ namespace {
 /// than itself.
 constexpr Duration kBindPatience = std::chrono::milliseconds(500);
 constexpr Duration kBindInterval = std::chrono::milliseconds(20);
+/// Who is wrong itself waits for others that long at most, to tell them.
+constexpr Duration kTellingTime = std::chrono::seconds(10);
 
 /// What everybody knows under COHORT_AUTH=none.
 Secret no_secret() {
@@ -137,14 +141,45 @@ Task<> join_as_rank_0(JoinState& state, std::optional<ControlLinks> links) {
     const Error told = co_await ask_who_listens(state, *taken);
     throw Error(told);
   }
-  std::optional<Error> own_fault;
+  std::optional<Error> own_fault = state.options.fault;
   try {
-    state.listen(address_for_data(state));
+    if (!own_fault) state.listen(address_for_data(state));
   } catch (const Error& error) {
     own_fault = error;
   }
   Rendezvous rendezvous(state, listener, links);
   co_await rendezvous.run(std::move(own_fault));
+}
+
+Task<> meet(JoinState& state, std::optional<ControlLinks> links) {
+  if (state.options.rank == 0) {
+    co_await join_as_rank_0(state, links);
+  } else {
+    Member member(state);
+    co_await member.run();
+  }
+}
+
+/// What this rank has to be told apart from its fault does without the settings that may be at fault.
+void prepare_to_tell(JoinOptions& options) {
+  const JoinOptions usual;
+  options.timeout =
+      options.timeout > Duration::zero() ? std::min(options.timeout, kTellingTime) : kTellingTime;
+  options.host_timeout = usual.host_timeout;
+  options.encryption = usual.encryption;
+}
+
+/// Of this rank's fault, to all others. What else is in the way does not matter then.
+Task<> tell_fault(JoinState& state) {
+  if (state.options.size == 1) co_return;
+  try {
+    check_port(state);
+    choose_secret(state);
+    co_await meet(state, std::nullopt);
+  } catch (const Error& error) {
+    log(LogLevel::debug, "rank {}, telling others what is wrong with it: {}", state.options.rank,
+        error.message());
+  }
 }
 
 /// Where a host loses its power or its network, nothing else ends a connection.
@@ -190,21 +225,22 @@ void see_processes(Membership& membership) {
 
 Task<Membership> join(Engine& engine, JoinOptions options, std::uint64_t fabric,
                       std::optional<ControlLinks> links) {
-  options.check();
+  options.check_place();
+  keep_fault(options.fault, [&] { options.check_settings(); });
+  if (options.fault) prepare_to_tell(options);
   set_log_rank(options.rank);
   JoinState state(engine, std::move(options));
+  if (state.options.fault) {
+    co_await tell_fault(state);
+    throw Error(*state.options.fault);
+  }
   // What a device reads and writes by itself nobody encrypts.
   const bool is_encrypted = state.options.encryption == Encryption::required;
   state.membership.peers[state.options.rank].fabric = is_encrypted ? 0 : fabric;
   check_port(state);
   choose_secret(state);
   if (state.options.size == 1) co_return std::move(state.membership);
-  if (state.options.rank == 0) {
-    co_await join_as_rank_0(state, links);
-  } else {
-    Member member(state);
-    co_await member.run();
-  }
+  co_await meet(state, links);
   const bool are_some = state.neighbours.size() + 1 < state.membership.size;
   if (state.links == ControlLinks::neighbours && are_some) state.membership.neighbours = state.neighbours;
   see_processes(state.membership);

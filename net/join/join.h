@@ -29,6 +29,9 @@ namespace cohort {
 /// another user, or no secret where one is needed), Mismatch (another communicator or build),
 /// InvalidArgument, SystemError (the address is taken).
 ///
+/// A rank with a JoinOptions::fault, or whose settings are out of range, calls rank 0 only to say so, for ten
+/// seconds at most: it throws that, and all others the same with its name.
+///
 /// `fabric`: what this rank says of its devices, PeerInfo::fabric. `links`: of rank 0, for tests and
 /// measurements, which connections are made, in place of what it finds best.
 Task<Membership> join(Engine& engine, JoinOptions options, std::uint64_t fabric = 0,

@@ -60,6 +60,16 @@ void read_secret(JoinOptions& options) {
   }
 }
 
+bool is_unauthenticated_by_environment() {
+  const auto authentication = environment::text("COHORT_AUTH");
+  if (authentication && *authentication != "none")
+    throw Error(
+        ErrorKind::InvalidArgument,
+        fmt::format("COHORT_AUTH='{}' is not 'none': leave it unset to have every connection authenticated",
+                    *authentication));
+  return authentication.has_value();
+}
+
 Encryption encryption_from_environment() {
   const std::string text = environment::text("COHORT_TLS").value_or("auto");
   if (text == "on") return Encryption::required;
@@ -102,12 +112,20 @@ void read_place(JoinOptions& options) {
                             options.rank, options.size, options.size - 1));
 }
 
+void check_as(WrongVariable wrong, JoinOptions& options) {
+  options.check_place();
+  if (wrong == WrongVariable::thrown)
+    options.check_settings();
+  else
+    keep_fault(options.fault, [&] { options.check_settings(); });
+}
+
 }  // namespace
 
-JoinOptions JoinOptions::from_environment() {
+JoinOptions JoinOptions::from_environment(WrongVariable wrong) {
   JoinOptions place;
   read_place(place);
-  JoinOptions options = join_options_besides_place();
+  JoinOptions options = join_options_besides_place(wrong);
   options.rank = place.rank;
   options.size = place.size;
   if (options.address.empty()) options.address = place.address;
@@ -116,19 +134,20 @@ JoinOptions JoinOptions::from_environment() {
     options.secret = std::move(place.secret);
     options.secret_source = place.secret_source;
   }
-  options.check();
+  check_as(wrong, options);
   return options;
 }
 
-JoinOptions JoinOptions::from_root_info(std::span<const std::byte> info, Rank rank, Rank size) {
+JoinOptions JoinOptions::from_root_info(std::span<const std::byte> info, Rank rank, Rank size,
+                                        WrongVariable wrong) {
   RootInfoParts parts = decode_root_info(info);
-  JoinOptions options = join_options_besides_place();
+  JoinOptions options = join_options_besides_place(wrong);
   options.rank = rank;
   options.size = size;
   options.address = std::move(parts.address);
   options.secret = std::move(parts.secret);
   options.secret_source = "root_info()";
-  options.check();
+  check_as(wrong, options);
   return options;
 }
 
@@ -147,34 +166,37 @@ std::optional<PortRange> ports_from_environment() {
   return range;
 }
 
-JoinOptions join_options_besides_place() {
-  JoinOptions options = join_options_besides_place_and_secret();
+JoinOptions join_options_besides_place(WrongVariable wrong) {
+  JoinOptions options = join_options_besides_place_and_secret(wrong);
   read_secret(options);
   return options;
 }
 
-JoinOptions join_options_besides_place_and_secret() {
+JoinOptions join_options_besides_place_and_secret(WrongVariable wrong) {
   JoinOptions options;
   options.name = environment::text("COHORT_NAME").value_or(options.name);
   options.address = environment::text("COHORT_ADDR").value_or(options.address);
   options.job = environment::text("COHORT_JOB").value_or("");
-  options.timeout = environment::duration("COHORT_JOIN_TIMEOUT").value_or(options.timeout);
-  options.host_timeout = environment::duration("COHORT_HOST_TIMEOUT").value_or(options.host_timeout);
   options.host_id = environment::text("COHORT_HOST_ID").value_or("");
-  options.interfaces = interfaces_from_environment();
-  options.ports = ports_from_environment();
-  const auto authentication = environment::text("COHORT_AUTH");
-  if (authentication && *authentication != "none")
-    throw Error(
-        ErrorKind::InvalidArgument,
-        fmt::format("COHORT_AUTH='{}' is not 'none': leave it unset to have every connection authenticated",
-                    *authentication));
-  options.is_unauthenticated = authentication.has_value();
-  options.encryption = encryption_from_environment();
+  const auto read = [&](const auto& function) { keep_fault(options.fault, function); };
+  read([&] { options.is_unauthenticated = is_unauthenticated_by_environment(); });
+  read([&] { options.encryption = encryption_from_environment(); });
+  read([&] { options.timeout = environment::duration("COHORT_JOIN_TIMEOUT").value_or(options.timeout); });
+  read([&] {
+    options.host_timeout = environment::duration("COHORT_HOST_TIMEOUT").value_or(options.host_timeout);
+  });
+  read([&] { options.interfaces = interfaces_from_environment(); });
+  read([&] { options.ports = ports_from_environment(); });
+  if (wrong == WrongVariable::thrown && options.fault) throw Error(*options.fault);
   return options;
 }
 
 void JoinOptions::check() const {
+  check_place();
+  check_settings();
+}
+
+void JoinOptions::check_place() const {
   if (size == 0 || size > kMostRanks)
     throw Error(ErrorKind::InvalidArgument, fmt::format("size {} is not between 1 and {}", size, kMostRanks));
   if (rank >= size)
@@ -189,6 +211,9 @@ void JoinOptions::check() const {
             "the communicator's name has {} characters; it takes 1 to {} printable ones without blanks "
             "(COHORT_NAME)",
             name.size(), kMostNameCharacters));
+}
+
+void JoinOptions::check_settings() const {
   constexpr Duration kLeastHostTimeout = std::chrono::seconds(1);
   constexpr Duration kMostHostTimeout = std::chrono::hours(24);
   if (host_timeout < kLeastHostTimeout || host_timeout > kMostHostTimeout)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cohort/engine/clock.h>
+#include <cohort/engine/error.h>
 #include <cohort/engine/io/interfaces.h>
 #include <cohort/engine/io/ports.h>
 #include <cohort/net/auth/secret.h>
@@ -10,11 +11,18 @@
 #include <cohort/net/rank.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 
 namespace cohort {
+
+/// What becomes of a variable whose value cannot be read, where rank 0 can be reached without it.
+enum class WrongVariable : std::uint8_t {
+  thrown,
+  kept,  ///< as JoinOptions::fault
+};
 
 /// How this process takes part in a communicator. Can be copied. Not an aggregate, so that g++ 12 destroys a
 /// temporary once.
@@ -45,6 +53,8 @@ struct JoinOptions {
   bool is_unauthenticated = false;  ///< COHORT_AUTH=none: TCP without a secret, for anybody who can reach it
   InterfaceChoice interfaces;       ///< by which others may reach this rank; COHORT_SOCKET_IFNAME
   std::optional<PortRange> ports;   ///< at which it may listen; nothing: any. COHORT_PORT_RANGE
+  /// What is wrong with this rank's settings: in place of joining, join() tells all ranks, and throws it.
+  std::optional<Error> fault;
 
   /// COHORT_RANK, COHORT_SIZE (neither: what mpirun, mpiexec, srun, torchrun, Kubernetes or a rank table say,
   /// for which it may wait; else rank 0 of 1, with a warning where an environment says that there are more),
@@ -54,15 +64,21 @@ struct JoinOptions {
   ///
   /// The descriptor is read and closed once per process and remembered, so that a second communicator can
   /// join too. Blocks while a pipe is read. Throws InvalidArgument naming the variable, AuthFailed for a
-  /// secret that is none.
-  [[nodiscard]] static JoinOptions from_environment();
+  /// secret that is none. `wrong`: of variables that say neither the place, the address, the name nor the
+  /// secret.
+  [[nodiscard]] static JoinOptions from_environment(WrongVariable wrong = WrongVariable::thrown);
 
   /// For a program that has sent the bytes of rank 0's root_info() to all of its ranks; everything else as
   /// from_environment() has it.
-  [[nodiscard]] static JoinOptions from_root_info(std::span<const std::byte> info, Rank rank, Rank size);
+  [[nodiscard]] static JoinOptions from_root_info(std::span<const std::byte> info, Rank rank, Rank size,
+                                                  WrongVariable wrong = WrongVariable::thrown);
 
   /// Throws InvalidArgument: rank, size, name, timeout.
   void check() const;
+  /// The same of what has to be right for others to be told what is not: rank, size, name.
+  void check_place() const;
+  /// The rest.
+  void check_settings() const;
   /// `address`, or the one that stands for an empty one.
   [[nodiscard]] std::string address_or_default() const;
 };

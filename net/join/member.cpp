@@ -102,6 +102,12 @@ Error taken_by(const JoinState& state, const std::string& holder) {
   return error.with_culprit(state.options.rank);
 }
 
+/// Rank 0 does not know yet where this rank runs.
+Error from_host(const JoinState& state, const Error& error) {
+  const Error told(error.kind(), fmt::format("on {}: {}", state.membership.self().host, error.message()));
+  return error.culprit() ? told.with_culprit(*error.culprit()) : told;
+}
+
 Error unreachable(const JoinState& state, const std::string& reason) {
   return about_rank_0(
       ErrorKind::MissingRanks,
@@ -178,6 +184,7 @@ Task<bool> Member::attempt(TimePoint until) {
   std::optional<Secret> secret;  // that of another rank 0 is of no use
   const bool is_given = state_.options.secret && state_.options.secret->is_set();
   if (is_given || state_.meets_by_tcp()) secret = Secret::from_bytes(membership_.secret.bytes());
+  is_introduced_ = false;
   Socket rank_0 = co_await call(secret, until);
   membership_.secret = *std::move(secret);
 
@@ -198,7 +205,8 @@ Task<bool> Member::attempt(TimePoint until) {
           fmt::format("{} at {} did not say who is missing, {} after this process (rank {}) began to "
                       "join: it hangs, or the network between us does",
                       "rank 0", state_.where, state_.elapsed(), state_.options.rank));
-    if (!is_sent_away_) rank_0.try_send(encode_refusal(*failure, state_.options.rank));
+    const Error told = is_introduced_ ? *failure : from_host(state_, *failure);
+    if (!is_sent_away_) rank_0.try_send(encode_refusal(told, state_.options.rank));
   }
   if (std::exchange(is_sent_away_, false)) co_return false;
   if (failure) throw Error(*failure);
@@ -209,11 +217,13 @@ Task<bool> Member::attempt(TimePoint until) {
 
 Task<> Member::join_through(Socket& rank_0) {
   rank_0.set_no_delay();
+  if (state_.options.fault) throw Error(*state_.options.fault);
   if (!state_.control_listener.is_open()) state_.listen(own_address(state_, rank_0));
   const Duration patience = state_.deadline - state_.engine.now();
   const JoinFrameBytes introduction = encode_introduction(membership_.self(), patience);
   try {
     co_await rank_0.send(introduction);
+    is_introduced_ = true;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::SystemError) throw;  // it may have said why before it hung up
   }

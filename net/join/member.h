@@ -51,6 +51,7 @@ class Member : Immovable {
   std::vector<std::byte> table_;    ///< its records, if rank 0 has told them and this rank passes them on
   std::optional<Error> sent_away_;  ///< by a job that needs nobody, the last time
   bool is_sent_away_ = false;       ///< this time
+  bool is_introduced_ = false;
 };
 
 }  // namespace cohort

@@ -26,11 +26,11 @@ Gate::Handover handover_of(const JoinState& state) {
 }
 
 /// What stops rank 0 alone, as the others should see it.
-Error as_told_by_rank_0(const Error& error) {
+Error as_told_by_rank_0(const Error& error, const PeerInfo& rank_0) {
   const bool is_own_wish =
       error.kind() == ErrorKind::Cancelled || error.kind() == ErrorKind::DeadlineExceeded;
   const Error told(is_own_wish ? ErrorKind::PeerAborted : error.kind(),
-                   fmt::format("rank 0 gave up joining: {}", error.message()));
+                   fmt::format("{} gave up joining: {}", rank_0.describe(), error.message()));
   return told.with_culprit(error.culprit().value_or(0));
 }
 
@@ -70,7 +70,7 @@ Task<> Rendezvous::run(std::optional<Error> own_fault) {
     try {
       co_await scope.join();
     } catch (const Error& error) {
-      if (!failure_) failure_ = as_told_by_rank_0(error);
+      if (!failure_) failure_ = as_told_by_rank_0(error, membership_.self());
       for (Rank rank = 1; rank < places_.size(); ++rank) tell(places_[rank].socket, places_[rank]);
       throw;
     }
@@ -258,7 +258,7 @@ void Rendezvous::heard(Rank rank, const JoinFrame& frame) {
 /// Before all are here, who gives up for what only concerns itself may be followed by another in its place.
 /// What its process or its host lacks, the next one would lack, too.
 void Rendezvous::take_refusal(const std::string& who, Rank rank, const Error& refusal) {
-  if (failure_) return;
+  if (failure_) return mark_informed(places_[rank]);  // it fails all the same
   if (phase_ == Phase::gathering && !is_own_fault(refusal.kind())) {
     note(fmt::format("{} gave up: {}", who, refusal.message()));
     return;
@@ -364,7 +364,7 @@ void Rendezvous::fail(const Error& cause) {
 
 void Rendezvous::fail_alone(const Error& own_fault) {
   if (!failure_) own_fault_ = own_fault;
-  fail(as_told_by_rank_0(own_fault));
+  fail(as_told_by_rank_0(own_fault, membership_.self()));
 }
 
 /// Short enough for the socket's buffer; a member that does not take it learns from the end of the

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/join/join_options.h>
 
+#include <cohort/collectives/job/communicator_options.h>
+#include <cohort/engine/system/environment.h>
 #include <cohort/tests/support/outcome.h>
 
 #include <fmt/format.h>
@@ -15,6 +17,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 
 namespace cohort::join_options_test {
 namespace {
@@ -175,6 +178,40 @@ TEST_F(JoinOptionsFromEnvironment, other_values_that_cannot_be_name_their_variab
   clear();
   set("COHORT_NAME", std::string(65, 'n'));
   expect_invalid({"COHORT_NAME"});
+}
+
+/// So that a rank can tell all others what is wrong with it.
+TEST_F(JoinOptionsFromEnvironment, what_is_wrong_beside_the_place_is_kept_for_joining) {
+  const std::pair<const char*, const char*> wrong[] = {{"COHORT_JOIN_TIMEOUT", "soon"},
+                                                       {"COHORT_JOIN_TIMEOUT", "0"},
+                                                       {"COHORT_HOST_TIMEOUT", "0"},
+                                                       {"COHORT_PORT_RANGE", "x-y"},
+                                                       {"COHORT_TLS", "yes"},
+                                                       {"COHORT_AUTH", "off"},
+                                                       {"COHORT_TIMEOUT", "abc"},
+                                                       {"COHORT_BUFFSIZE", "4 elephants"},
+                                                       {"COHORT_DETERMINISM", "D9"},
+                                                       {"COHORT_TCP_CONNECTIONS", "0"},
+                                                       {"COHORT_CMA", "2"},
+                                                       {"COHORT_CACHE_REFRESH", "yes"}};
+  for (const auto& [name, value] : wrong) {
+    SCOPED_TRACE(name);
+    const auto before = environment::text(name);
+    set(name, value);
+    set("COHORT_RANK", "2");
+    set("COHORT_SIZE", "3");
+    set("COHORT_ADDR", "10.0.0.1:4711");
+    const CommunicatorOptions options = CommunicatorOptions::from_environment();
+    ASSERT_EQ(kind_of(options.join.fault), "InvalidArgument");
+    EXPECT_THAT(options.join.fault->what(), HasSubstr(name));
+    EXPECT_EQ(options.join.rank, 2U);
+    EXPECT_EQ(options.join.size, 3U);
+    EXPECT_EQ(options.join.address, "10.0.0.1:4711");
+    ::unsetenv(name);
+    if (before) set(name, *before);
+  }
+  set("COHORT_RANK", "3");
+  EXPECT_EQ(kind_of(error_from([] { (void)CommunicatorOptions::from_environment(); })), "InvalidArgument");
 }
 
 TEST_F(JoinOptionsFromEnvironment, a_secret_descriptor_serves_every_communicator_of_the_process) {

@@ -2,6 +2,7 @@
 // What a rank lacks, or was told wrong, while it joins: all hear of it at once.
 #include <cohort/net/join/join.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,6 +56,66 @@ TEST(OwnFaults, a_rank_without_a_free_port_is_named_to_all_at_once) {
         EXPECT_EQ(culprit_of(joined[rank]), short_one) << text_of(joined[rank]);
       }
     }
+  }
+}
+
+Error wrong_variable() {
+  return Error(ErrorKind::InvalidArgument, "COHORT_TIMEOUT='soon' is not a duration such as 30");
+}
+
+TEST(OwnFaults, a_rank_with_a_wrong_variable_is_named_to_all_at_once) {
+  for (const bool by_tcp : {true, false}) {
+    for (const Rank wrong : {0, 2}) {
+      test::WorldEngine engine;
+      auto world = patient_world(3, by_tcp ? fresh_tcp_address() : test::fresh_unix_address());
+      world[wrong].fault = wrong_variable();
+      const TimePoint begin = engine.now();
+      const std::vector<Joined> joined = join_on(engine, std::move(world));
+      EXPECT_LT(engine.now() - begin, std::chrono::seconds(3));
+      const std::string host = engine.platform().host_name();
+      const std::string who = wrong == 0 ? fmt::format("rank 0 ({}, pid ", host) : "rank 2 (pid ";
+      const std::string where = wrong == 0 ? "gave up joining: COHORT_TIMEOUT" : fmt::format("on {}: ", host);
+      for (Rank rank = 0; rank < joined.size(); ++rank) {
+        EXPECT_EQ(kind_of(joined[rank].error), "InvalidArgument") << text_of(joined[rank]);
+        EXPECT_THAT(text_of(joined[rank]), HasSubstr(wrong_variable().message()));
+        if (rank == wrong) continue;
+        EXPECT_EQ(culprit_of(joined[rank]), wrong) << text_of(joined[rank]);
+        EXPECT_THAT(text_of(joined[rank]), AllOf(HasSubstr(who), HasSubstr(where)));
+      }
+    }
+  }
+}
+
+TEST(OwnFaults, a_setting_out_of_range_is_told_as_a_wrong_variable_is) {
+  test::WorldEngine engine;
+  std::vector<JoinOptions> world = patient_world(3, fresh_tcp_address());
+  world[1].host_timeout = Duration::zero();
+  for (const Joined& one : join_on(engine, std::move(world))) {
+    EXPECT_EQ(kind_of(one.error), "InvalidArgument") << text_of(one);
+    EXPECT_THAT(text_of(one), HasSubstr("COHORT_HOST_TIMEOUT"));
+  }
+}
+
+TEST(OwnFaults, ranks_that_are_all_wrong_wait_for_nobody_who_has_left) {
+  test::WorldEngine engine;
+  std::vector<JoinOptions> world = patient_world(8, fresh_tcp_address());
+  for (JoinOptions& options : world) options.fault = wrong_variable();
+  const TimePoint begin = engine.now();
+  for (const Joined& one : join_on(engine, std::move(world)))
+    EXPECT_EQ(text_of(one), wrong_variable().what());
+  EXPECT_LT(engine.now() - begin, std::chrono::seconds(1));
+}
+
+TEST(OwnFaults, a_wrong_rank_that_is_alone_says_so_after_seconds) {
+  for (const Rank wrong : {0, 1}) {
+    test::WorldEngine engine;
+    JoinOptions options = std::move(patient_world(2, fresh_tcp_address())[wrong]);
+    options.fault = wrong_variable();
+    const TimePoint begin = engine.now();
+    Joined joined;
+    engine.run(join_into(engine, std::move(options), joined));
+    EXPECT_EQ(text_of(joined), wrong_variable().what());
+    EXPECT_LT(engine.now() - begin, std::chrono::seconds(11));
   }
 }
 
