@@ -149,8 +149,12 @@ class Hosts:
         return done.stdout
 
     def outcome(self, host, *argv, environment=None, timeout=PATIENCE_S):
-        return subprocess.run([*self._inside(host), *map(str, argv)], capture_output=True, text=True, timeout=timeout,
-                              stdin=subprocess.DEVNULL, env={**os.environ, **(environment or {})}, check=False)
+        try:
+            return subprocess.run([*self._inside(host), *map(str, argv)], capture_output=True, text=True, timeout=timeout,
+                                  stdin=subprocess.DEVNULL, env={**os.environ, **(environment or {})}, check=False)
+        except subprocess.TimeoutExpired as late:
+            said = b"".join(filter(None, (late.stdout, late.stderr))).decode(errors="replace")
+            raise RuntimeError(f"{argv}: not over after {timeout} s, and said: {said or 'nothing'}") from None
 
     def start(self, host, *argv, environment=None, **options):
         process = subprocess.Popen([*self._inside(host), *map(str, argv)], text=True, stdin=subprocess.DEVNULL,
