@@ -68,7 +68,7 @@ std::vector<Outcome> outcomes_of_ranks_in_world(const world::Settings& settings,
   const auto ranks = static_cast<Rank>(settings.host_of.size());
   const bool is_one_host = std::ranges::count(settings.host_of, settings.host_of[0]) == ranks;
   options.join.address = is_one_host ? "unix:ranks" : "10.0.0.1:7000";
-  options.join.is_unauthenticated = !is_one_host;
+  options.join.is_unauthenticated = !is_one_host && !options.join.secret;
   options.join.timeout = std::chrono::seconds(60);
   std::vector<Outcome> outcomes(ranks);
   std::vector<std::function<void(Engine&)>> bodies;

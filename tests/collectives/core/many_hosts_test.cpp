@@ -3,6 +3,7 @@
 #include <cohort/cohort.h>
 #include <cohort/engine/world/settings.h>
 #include <cohort/net/control_graph.h>
+#include <cohort/tests/support/joining.h>
 #include <cohort/tests/support/outcome.h>
 #include <cohort/tests/support/ranks.h>
 #include <cohort/tests/support/world_run.h>
@@ -250,6 +251,81 @@ TEST(ManyHosts, a_death_ends_a_group_though_all_neighbours_of_the_dead_compute) 
     EXPECT_FALSE(leaving) << leaving->what();
   };
   (void)test::outcomes_of_ranks_in_world(settings, body, small());
+}
+
+/// Only these have seen its connections end. The others learn of it when one of them needs it: its kernel
+/// refuses a connection.
+TEST(ManyHosts, a_death_is_told_to_those_who_need_the_dead_though_all_its_neighbours_compute) {
+  world::Settings settings = crowded_hosts();
+  settings.dead = {{.process = kVictim, .step = kDiesLater}};
+  const std::vector<Rank> computing = neighbours_of(kVictim);
+  const auto body = [&](Communicator& comm) -> Task<> {
+    if (comm.rank() == kVictim) {
+      co_await sleep_till_death(comm);
+      co_return;
+    }
+    const bool computes = std::ranges::binary_search(computing, comm.rank());
+    if (computes) test::compute(comm.engine(), minutes(1));
+    co_await comm.engine().sleep_for(seconds(5));  // until it is dead
+    EXPECT_EQ(comm.is_failed(), computes) << comm.rank();
+    const TimePoint begun = comm.engine().now();
+    const auto error = co_await error_of(meet(comm));
+    EXPECT_LT(comm.engine().now() - begun, seconds(2)) << comm.rank();
+    if (error) throw Error(*error);
+  };
+  expect_all_name(test::outcomes_of_ranks_in_world(settings, body, small()), "PeerDied", kVictim);
+}
+
+/// Where nobody who needs it reads, it is one of those that have not called.
+TEST(ManyHosts, a_death_among_ranks_that_compute_is_told_at_the_deadline_as_a_call_that_has_not_come) {
+  world::Settings settings = crowded_hosts();
+  settings.dead = {{.process = kVictim, .step = kDiesLater}};
+  const std::vector<Rank> waiting = {5, 17, kFar};
+  CommunicatorOptions options = small();
+  options.timeout = seconds(1);
+  const auto body = [&](Communicator& comm) -> Task<> {
+    if (comm.rank() == kVictim) {
+      co_await sleep_till_death(comm);
+      co_return;
+    }
+    if (!std::ranges::binary_search(waiting, comm.rank())) test::compute(comm.engine(), minutes(1));
+    co_await comm.engine().sleep_for(seconds(5));
+    const TimePoint begun = comm.engine().now();
+    const auto error = co_await error_of(meet(comm));
+    EXPECT_LT(comm.engine().now() - begun, seconds(5)) << comm.rank();
+    if (error) throw Error(*error);
+  };
+  const auto outcomes = test::outcomes_of_ranks_in_world(settings, body, options);
+  for (const Rank rank : waiting) {
+    const auto& error = outcomes[rank].error;
+    EXPECT_EQ(kind_of(error), "DeadlineExceeded") << rank;
+    EXPECT_EQ(error ? error->culprit() : std::nullopt, Rank{0}) << (error ? error->what() : "");
+    EXPECT_THAT(error ? error->what() : "", HasSubstr("rank 41 (")) << rank;
+  }
+}
+
+TEST(ManyHosts, control_connections_that_are_made_on_first_use_are_encrypted_too) {
+  const std::vector<Rank> ranks = {kFar, 5, kVictim, 60};
+  CommunicatorOptions options = small();
+  options.join.encryption = Encryption::required;
+  options.join.secret = test::secret_of(1);
+  const auto body = [&](Communicator& comm) -> Task<> {
+    co_await comm.barrier();
+    const Membership& membership = comm.membership();
+    for (const Rank peer : membership.neighbours)
+      EXPECT_EQ(membership.control[peer].is_protected(), !membership.shares_host(peer)) << peer;
+    if (std::ranges::find(ranks, comm.rank()) != ranks.end()) {
+      for (const Rank peer : ranks) EXPECT_FALSE(membership.control[peer].is_open()) << peer;
+      Communicator group = co_await comm.group(ranks, "far");
+      co_await group.barrier();
+      for (const Rank peer : ranks)
+        EXPECT_EQ(membership.control[peer].is_protected(), peer != comm.rank()) << peer;
+      co_await group.close();
+    }
+    co_await comm.barrier();
+  };
+  for (const auto& outcome : test::outcomes_of_ranks_in_world(crowded_hosts(), body, options))
+    EXPECT_EQ(kind_of(outcome.error), "no error") << outcome.error->what();
 }
 
 TEST(ManyHosts, a_connection_of_two_that_are_no_neighbours_and_live_is_told_to_all_when_it_breaks) {
