@@ -187,7 +187,7 @@ void ControlPlane::take_call(Rank peer, Socket socket) {
 Task<> ControlPlane::listen_to_caller(Rank peer) {
   Peer& state = peers_[peer];
   while (state.next_caller.is_open()) {
-    state.caller = std::move(state.next_caller);
+    state.caller = std::exchange(state.next_caller, Socket());
     const bool has_ended = co_await hear_until_end(peer, state.caller);
     if (!has_ended) co_return;
     if (!state.next_caller.is_open()) co_await wait_for_last_words(peer);

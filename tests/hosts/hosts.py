@@ -139,6 +139,8 @@ class Hosts:
         self.run(0, "ip", "link", "set", port, "master", switch, "up")
         for address in addresses:
             self.run(host, "ip", "addr", "add", address, "dev", interface, *(["nodad"] if ":" in address else []))
+        # The address that it gives itself can be used at once, too.
+        self.run(host, "sh", "-c", f"echo 0 >/proc/sys/net/ipv6/conf/{interface}/accept_dad")
         self.run(host, "ip", "link", "set", interface, "up")
 
     def run(self, host, *argv, environment=None, timeout=PATIENCE_S, check=True):
