@@ -14,6 +14,7 @@ from hosts.choices import report as report_of_choices
 from hosts.network import Hosts, can_make_hosts
 from hosts.predictions import Predictions, report
 from hosts.programs import PROGRAMS, Unusable
+from selection.verdict import row
 from suite.cells import OPERATORS, parse_size, size_text, time_text
 from suite.options import ROOT, comma_list
 from suite.process import Failed, Process
@@ -137,7 +138,11 @@ def examine(options, launches):
 
     if options.choices:
         choices = Choices(options, lines, parse_line)
-        print(report_of_choices([one for launch in launches for one in choices.of(launch)]), end="")
+        verdicts = []
+        for one in (one for launch in launches for one in choices.of(launch)):
+            print(*row(one), file=sys.stderr, flush=True)
+            verdicts.append(one)
+        print(report_of_choices(verdicts), end="")
         return 0
     predictions = Predictions(options, lambda launch: filter(None, map(parse_line, lines(launch))), gigabytes_of)
     print(report([one for launch in launches for one in predictions.of(launch)]), end="")
