@@ -93,8 +93,8 @@ bool ControlPlane::send(Rank peer, const ControlMessage& message) noexcept {
 }
 
 /// Last words go directly to those, too, that would see the end of a connection: behind the cause that this
-/// rank has heard, which comes to them by several steps. Of a lost host, they show whether the others'
-/// answer.
+/// rank has heard, which comes to them by several steps. That a host is lost shows whether theirs answer:
+/// said apart from what is passed on, which keeps its order.
 void ControlPlane::tell_all(const ControlMessage& message) noexcept {
   if (!is_sparse()) {
     tell_neighbours(message);
@@ -108,7 +108,7 @@ void ControlPlane::tell_all(const ControlMessage& message) noexcept {
   for (Rank peer = 0; peer < membership_.size; ++peer) {
     if (std::ranges::find(ways, peer) != ways.end()) continue;
     if (is_last_word && passed_cause_) tell_linked(peer, *passed_cause_);
-    tell_linked(peer, own);
+    tell_linked(peer, is_last_word ? own : message);
   }
 }
 

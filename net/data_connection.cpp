@@ -2,6 +2,7 @@
 #include <cohort/net/data_connection.h>
 
 #include <cohort/engine/assert.h>
+#include <cohort/engine/cancel_scope.h>
 #include <cohort/engine/error.h>
 #include <cohort/engine/log.h>
 #include <cohort/net/connections.h>
@@ -52,21 +53,34 @@ bool is_without_way(int error_number) noexcept {
          error_number == ENETDOWN;
 }
 
+/// A host that is gone does not answer, and the kernel asks it for minutes.
+Task<Socket> connect_within(Engine& engine, const Address& address, Duration longest, Met& met) {
+  CancelScope* around = co_await current_scope();
+  int error_number = 0;
+  try {
+    Task<Socket> connecting = Socket::connect(engine, address, &error_number);
+    Task<Socket> timed = with_deadline(longest, std::move(connecting));
+    Socket socket = co_await timed;
+    met = Met::peer;
+    co_return socket;
+  } catch (const Error& error) {
+    const bool is_callers = around != nullptr && around->is_cancelled();
+    const bool is_late = error.kind() == ErrorKind::DeadlineExceeded && !is_callers;
+    met = is_late || is_without_way(error_number) ? Met::nobody : Met::refusal;
+    if (!is_late) throw;
+  }
+  throw Error(ErrorKind::LinkFault, fmt::format("connecting to {}: nothing answers", address.to_string()));
+}
+
 Task<Socket> connect_once(Engine& engine, const Membership& membership, Rank peer, Purpose purpose, Path path,
                           Met& met) {
   const PeerInfo& info = membership.peers[peer];
   const Callee callee{info.data_address.to_string(), peer, info.incarnation};
-  int error_number = 0;
-  std::optional<Socket> made;
-  try {
-    made = co_await Socket::connect(engine, info.data_address, &error_number);
-  } catch (const Error&) {
-    met = is_without_way(error_number) ? Met::nobody : Met::refusal;
-    throw;
-  }
-  Socket socket = std::move(*made);
-  met = Met::peer;
+  const bool is_control = purpose == Purpose::control;
+  const Duration longest = is_control ? membership.host_timeout : kPatienceWithBusy;
+  Socket socket = co_await connect_within(engine, info.data_address, longest, met);
   socket.set_no_delay();
+  if (is_control) socket.set_host_timeout(membership.host_timeout);
   // A peer that computes or loads its data answers when it looks at its engine again. That it is gone is told
   // over the control plane.
   const Identity mine = identity_for(membership, purpose, path);
@@ -96,8 +110,9 @@ Task<Socket> connect_as(Engine& engine, const Membership& membership, Rank peer,
     if (!counts) interval = std::min(2 * interval, kLongestDialAgainInterval);
     if (met != Met::nobody) lost_at = after(engine.now(), membership.host_timeout);
   }
-  const bool is_gone = met == Met::refusal && purpose == Purpose::control;
-  throw Error(is_gone ? ErrorKind::PeerAborted : ErrorKind::LinkFault,
+  const bool is_there = met != Met::nobody && purpose == Purpose::control;
+  const ErrorKind of_control = met == Met::peer ? ErrorKind::PeerSilent : ErrorKind::PeerAborted;
+  throw Error(is_there ? of_control : ErrorKind::LinkFault,
               fmt::format("no {} connection to {}: {}", to_string(purpose), membership.peers[peer].describe(),
                           reason))
       .with_culprit(peer);

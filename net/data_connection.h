@@ -23,7 +23,8 @@ namespace cohort {
 /// and does not answer is waited for: the deadline is the caller's.
 Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank peer, Path path);
 /// A control connection to a rank of another host, over the same listener, after the joining. PeerAborted
-/// when it refuses: it has ended or left.
+/// when it refuses: it has ended or left; PeerSilent when it takes calls for ten minutes, and ends no
+/// handshake.
 Task<Socket> connect_control(Engine& engine, const Membership& membership, Rank peer);
 
 /// Accepts on Membership::data_listener and keeps each authenticated connection for whoever takes it: at most

@@ -26,8 +26,6 @@ namespace {
 /// than itself.
 constexpr Duration kBindPatience = std::chrono::milliseconds(500);
 constexpr Duration kBindInterval = std::chrono::milliseconds(20);
-/// Who is wrong itself waits for others that long at most, to tell them.
-constexpr Duration kTellingTime = std::chrono::seconds(10);
 
 /// What everybody knows under COHORT_AUTH=none.
 Secret no_secret() {
@@ -163,10 +161,11 @@ Task<> meet(JoinState& state, std::optional<ControlLinks> links) {
 /// What this rank has to be told apart from its fault does without the settings that may be at fault.
 void prepare_to_tell(JoinOptions& options) {
   const JoinOptions usual;
-  options.timeout =
-      options.timeout > Duration::zero() ? std::min(options.timeout, kTellingTime) : kTellingTime;
+  options.timeout = options.timeout > Duration::zero() ? std::min(options.timeout, Rendezvous::kTellingTime)
+                                                       : Rendezvous::kTellingTime;
   options.host_timeout = usual.host_timeout;
-  options.encryption = usual.encryption;
+  const bool is_in_the_way = options.is_unauthenticated || options.encryption == Encryption::forbidden;
+  if (is_in_the_way) options.encryption = usual.encryption;
 }
 
 /// Of this rank's fault, to all others. What else is in the way does not matter then.

@@ -412,7 +412,9 @@ Task<> Rendezvous::say_farewell() {
   const bool is_any_amid_table =
       std::ranges::any_of(places_, [](const Place& place) { return place.is_taken && place.is_sending; });
   const bool is_last = failure_->kind() == ErrorKind::MissingRanks || phase_ == Phase::connecting;
-  const Duration farewell = is_last && !is_any_amid_table ? kLastFarewell : kFarewell;
+  const bool is_wrong = failure_->kind() == ErrorKind::InvalidArgument && phase_ == Phase::gathering;
+  const Duration usual = is_wrong ? kTellingTime : kFarewell;
+  const Duration farewell = is_last && !is_any_amid_table ? kLastFarewell : usual;
   co_await state_.engine.sleep_for(farewell);
   scope_->cancel();
 }

@@ -28,6 +28,8 @@ namespace cohort {
 class Rendezvous final : private Gate::Handler, Immovable {
  public:
   static constexpr Duration kFarewell = std::chrono::seconds(2);
+  /// Where a setting of one rank is wrong: for those who come that late.
+  static constexpr Duration kTellingTime = std::chrono::seconds(10);
   /// After a deadline nobody else will come; those who are here get this long to hang up, unless one of them
   /// still takes the table, behind which the cause comes.
   static constexpr Duration kLastFarewell = std::chrono::milliseconds(200);

@@ -2,6 +2,8 @@
 // What a rank lacks, or was told wrong, while it joins: all hear of it at once.
 #include <cohort/net/join/join.h>
 
+#include <cohort/engine/when_all.h>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -83,6 +85,28 @@ TEST(OwnFaults, a_rank_with_a_wrong_variable_is_named_to_all_at_once) {
         EXPECT_THAT(text_of(joined[rank]), AllOf(HasSubstr(who), HasSubstr(where)));
       }
     }
+  }
+}
+
+TEST(OwnFaults, who_comes_some_seconds_later_hears_of_a_wrong_variable_too) {
+  for (const Rank wrong : {0, 2}) {
+    test::WorldEngine engine;
+    std::vector<JoinOptions> world = patient_world(4, fresh_tcp_address());
+    world[wrong].fault = wrong_variable();
+    std::vector<Joined> joined(4);
+    const auto later = [&]() -> Task<> {
+      co_await engine.sleep_for(std::chrono::seconds(8));
+      co_await join_into(engine, world[3], joined[3]);
+    };
+    const auto all = [&]() -> Task<> {
+      std::vector<Task<>> ranks;
+      for (Rank rank = 0; rank < 3; ++rank) ranks.push_back(join_into(engine, world[rank], joined[rank]));
+      ranks.push_back(later());
+      co_await when_all(ranks);
+    };
+    engine.run(all());
+    EXPECT_EQ(kind_of(joined[3].error), "InvalidArgument") << text_of(joined[3]);
+    EXPECT_EQ(culprit_of(joined[3]), wrong) << text_of(joined[3]);
   }
 }
 
