@@ -130,10 +130,10 @@ class JoinGraphGoesWrong : public ::testing::Test {
  protected:
   using Deed = std::function<Task<>(JoinState& state, Socket& rank_0, std::vector<std::byte>& records)>;
 
-  std::vector<Joined> join_with(Rank size, std::map<Rank, Deed> deeds, Duration timeout) {
+  std::vector<Joined> join_with(Rank size, const std::map<Rank, Deed>& deeds, Duration timeout) {
     std::vector<JoinOptions> world = hosts_of(size, 1);
     for (JoinOptions& options : world) options.timeout = timeout;
-    return join_with(std::move(world), std::move(deeds));
+    return join_with(std::move(world), deeds);
   }
 
   std::vector<Joined> join_with(std::vector<JoinOptions> world, const std::map<Rank, Deed>& deeds) {
