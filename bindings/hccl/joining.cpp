@@ -44,15 +44,20 @@ std::optional<std::chrono::seconds> seconds_of(const char* variable) {
   return std::chrono::seconds(*seconds);
 }
 
-/// What these variables say counts where the library's own do not.
+/// What these variables say counts where the library's own do not. Values that are none are kept as the fault
+/// of this rank, which joining tells all ranks.
 void take_variables(CommunicatorOptions& options) {
-  const auto mebibytes = environment::number("HCCL_BUFFSIZE", 1, kMostMebibytes);
-  if (mebibytes && options.buffer_bytes == 0) options.buffer_bytes = *mebibytes << 20;
-  const auto limit = seconds_of("HCCL_EXEC_TIMEOUT");
-  if (limit && options.timeout == Duration::zero()) {
+  const auto read = [&](const auto& function) { keep_fault(options.join.fault, function); };
+  read([&] {
+    const auto mebibytes = environment::number("HCCL_BUFFSIZE", 1, kMostMebibytes);
+    if (mebibytes && options.buffer_bytes == 0) options.buffer_bytes = *mebibytes << 20;
+  });
+  read([&] {
+    const auto limit = seconds_of("HCCL_EXEC_TIMEOUT");
+    if (!limit || options.timeout != Duration::zero()) return;
     options.timeout = *limit;
     options.wording.timeout = "HCCL_EXEC_TIMEOUT";
-  }
+  });
   options.wording.at_once = "by HcclBatchSendRecv";
   const auto determinism = environment::text("HCCL_DETERMINISTIC");
   if (determinism && !environment::text("COHORT_DETERMINISM")) {
@@ -61,9 +66,12 @@ void take_variables(CommunicatorOptions& options) {
   }
 }
 
-void take_time_to_join(CommunicatorOptions& options) {
-  const auto limit = seconds_of("HCCL_CONNECT_TIMEOUT");
-  if (limit && !environment::text("COHORT_JOIN_TIMEOUT")) options.join.timeout = *limit;
+void set_join(JoinOptions join, CommunicatorOptions& options) {
+  keep_fault(join.fault, [&join] {
+    const auto limit = seconds_of("HCCL_CONNECT_TIMEOUT");
+    if (limit && !environment::text("COHORT_JOIN_TIMEOUT")) join.timeout = *limit;
+  });
+  options.set_join(std::move(join));
 }
 
 std::shared_ptr<Comm> comm_of(std::shared_ptr<Session> session, std::shared_ptr<SharedCommunicator> joined,
@@ -104,8 +112,7 @@ void start_joins(Rank size, std::vector<std::shared_ptr<Session>>& sessions,
   requests.reserve(size);
   for (Rank rank = 0; rank < size; ++rank) {
     CommunicatorOptions options = options_of("HcclCommInitAll", nullptr);
-    options.join = JoinOptions::from_root_info(info, rank, size);
-    take_time_to_join(options);
+    set_join(JoinOptions::from_root_info(info, rank, size, WrongVariable::kept), options);
     sessions.push_back(std::make_shared<Session>());
     std::shared_ptr<Request> request = sessions.back()->prepare_join(std::move(options));
     sessions.back()->loop().start(request);
@@ -126,7 +133,7 @@ void cancel_joins(const std::vector<std::shared_ptr<Request>>& requests) noexcep
 }  // namespace
 
 CommunicatorOptions options_of(const char* function, const HcclCommConfig* config) {
-  CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
+  CommunicatorOptions options = CommunicatorOptions::collectives_from_environment(WrongVariable::kept);
   take_variables(options);
   if (config == nullptr) return options;
   HcclCommConfig usual;
@@ -147,14 +154,12 @@ CommunicatorOptions options_of(const char* function, const HcclCommConfig* confi
 
 void place_by_root_info(const HcclRootInfo& info, Rank rank, Rank size, CommunicatorOptions& options) {
   const auto bytes = std::as_bytes(std::span(info.internal)).first(kRootInfoBytes);
-  options.join = JoinOptions::from_root_info(bytes, rank, size);
+  set_join(JoinOptions::from_root_info(bytes, rank, size, WrongVariable::kept), options);
   options.join.name = "hccl-" + tag_of({info.internal, kRootInfoBytes});
-  take_time_to_join(options);
 }
 
 void place_by_table(const char* function, const std::string& path, Rank rank, CommunicatorOptions& options) {
-  options.join = join_options_besides_place();
-  take_time_to_join(options);
+  set_join(join_options_besides_place(WrongVariable::kept), options);
   const std::vector<TableRank> ranks = await_rank_table(path, options.join.timeout);
   if (rank >= ranks.size())
     refuse(fmt::format("{}: rank {} is none of the rank table {}, which has {}", function, rank, path,
@@ -173,8 +178,7 @@ void place_by_table(const char* function, const std::string& path, Rank rank, Co
 }
 
 void place_by_name(const std::string& name, Rank rank, Rank size, CommunicatorOptions& options) {
-  options.join = join_options_besides_place();
-  take_time_to_join(options);
+  set_join(join_options_besides_place(WrongVariable::kept), options);
   options.join.rank = rank;
   options.join.size = size;
   options.join.name = "hccl-" + tag_of(name);

@@ -110,8 +110,9 @@ constexpr const char* kJoinOptions = "cohort.JoinOptions";
 py::capsule join_options_at(const std::string& address) {
   const bool needs_none =
       address.starts_with("unix:") && environment::text("COHORT_SECRET_FD") && host::tells_users_apart();
-  auto options = std::make_unique<JoinOptions>(needs_none ? join_options_besides_place_and_secret()
-                                                          : join_options_besides_place());
+  auto options =
+      std::make_unique<JoinOptions>(needs_none ? join_options_besides_place_and_secret(WrongVariable::kept)
+                                               : join_options_besides_place(WrongVariable::kept));
   const py::capsule capsule(options.get(), kJoinOptions, [](PyObject* made) {
     delete static_cast<JoinOptions*>(PyCapsule_GetPointer(made, kJoinOptions));
   });
@@ -227,7 +228,7 @@ PYBIND11_MODULE(_cohort, module) {
   module.def(
       "join_timeout",
       [] {
-        const Duration timeout = join_options_besides_place_and_secret().timeout;
+        const Duration timeout = join_options_besides_place_and_secret(WrongVariable::kept).timeout;
         return std::chrono::duration<double>(timeout).count();
       },
       "How long joining may take, in seconds, as the environment says.");

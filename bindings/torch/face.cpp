@@ -5,6 +5,7 @@
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/variables.h>
 #include <cohort/net/auth/secret.h>
+#include <cohort/net/join/join_environment.h>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -299,17 +301,20 @@ class JoinedRanks final : public Ranks {
 void keep_open(const std::shared_ptr<bindings::SharedCommunicator>& comm) { open_groups().add(comm); }
 
 double timeout_of_environment_s() {
-  const Duration timeout = environment::duration("COHORT_TIMEOUT").value_or(Duration::zero());
+  std::optional<Error> told_by_join;
+  Duration timeout{};
+  keep_fault(told_by_join,
+             [&] { timeout = environment::duration("COHORT_TIMEOUT").value_or(Duration::zero()); });
   return std::chrono::duration<double>(timeout).count();
 }
 
 std::shared_ptr<Ranks> join(const Place& place, bindings::Interrupt* interrupt) {
-  CommunicatorOptions options = CommunicatorOptions::collectives_from_environment();
+  CommunicatorOptions options = CommunicatorOptions::collectives_from_environment(WrongVariable::kept);
   // Programs of torch make a group for each layer, or hundreds. Pages of their buffers come with use.
   constexpr std::size_t kDefaultHeapBytes = std::size_t{4} << 30;
   if (options.group_buffer_bytes == 0)
     options.group_buffer_bytes = (options.heap_bytes != 0 ? options.heap_bytes : kDefaultHeapBytes) / 2;
-  if (place.options != nullptr) options.join = *static_cast<const JoinOptions*>(place.options);
+  if (place.options != nullptr) options.set_join(*static_cast<const JoinOptions*>(place.options));
   options.join.name = place.name;
   options.join.address = place.address;
   options.join.rank = place.rank;

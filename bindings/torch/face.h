@@ -151,7 +151,7 @@ struct Place {
   double join_timeout_s = 0;  ///< not above zero: as for every communicator
 };
 
-/// COHORT_TIMEOUT in seconds; 0: it is not set. Throws std::runtime_error for what is none.
+/// COHORT_TIMEOUT in seconds; 0: it is not set, or cannot be read, which join() tells all ranks.
 double timeout_of_environment_s();
 
 /// Joins. Throws std::runtime_error. `interrupt` may be null.

@@ -64,6 +64,17 @@ class Programs(unittest.TestCase):
         told = re.findall(r"\[(\d)\] told (\d+) (\d+) (.*)", output)
         return {int(rank): (int(code), int(asynchronous), text) for rank, code, asynchronous, text in told}, output
 
+    def test_a_variable_that_cannot_be_read_on_one_rank_is_told_on_all(self):
+        for variable in ("HCCL_EXEC_TIMEOUT", "HCCL_CONNECT_TIMEOUT", "HCCL_BUFFSIZE", "COHORT_TIMEOUT"):
+            with self.subTest(variable):
+                with_it = ["sh", "-c", f'[ "$COHORT_RANK" != 1 ] || export {variable}=soon; exec "$@"', "sh"]
+                done = subprocess.run([RUNNER, "-n", "3", "--timeout", str(LIMIT_S), "--keep-going", "--", *with_it, PROGRAM, "all"],
+                                      text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S + 30)
+                for rank in (0, 1, 2):
+                    self.assertRegex(done.stdout, rf"\[{rank}\] .*InvalidArgument: .*\b{variable}='soon' is no", done.stdout)
+                for rank in (0, 2):
+                    self.assertRegex(done.stdout, rf"\[{rank}\] .*rank 1 \(", done.stdout)
+
     def test_a_killed_rank_is_named_on_every_survivor(self):
         for transport in ("shm", "tcp"):
             with self.subTest(transport=transport):

@@ -62,6 +62,21 @@ if dist.get_rank() == 0:
 store.wait(["told"], timedelta(seconds=200))
 """
 
+# Rank 1 has a variable that cannot be read.
+WRONG = """
+import os
+import torch.distributed as dist
+import cohort.torch
+
+rank = os.environ["RANK"]
+if rank == "1":
+    os.environ["COHORT_TIMEOUT"] = "soon"
+try:
+    dist.init_process_group("cohort")
+except RuntimeError as failure:
+    print(f"rank {rank}: {failure}\\n", end="", flush=True)
+"""
+
 
 def between_hosts(*changes, begin="", **variables):
     """(status, output) of two ranks, with these variables on each. The first that fails ends the other."""
@@ -150,6 +165,13 @@ with tempfile.TemporaryDirectory() as folder:
 
     def test_the_environment_limits_calls_where_the_program_does_not(self):
         self.check_limit(2, 0, 2.0, "COHORT_TIMEOUT", COHORT_TIMEOUT="2")
+
+    def test_a_variable_that_cannot_be_read_on_one_rank_is_told_on_all(self):
+        output = launch("cohort run", 3, WRONG)[1]
+        for rank in range(3):
+            self.assertRegex(output, rf"rank {rank}: InvalidArgument: .*COHORT_TIMEOUT='soon' is no")
+        for rank in (0, 2):
+            self.assertRegex(output, rf"rank {rank}: InvalidArgument: .*rank 1 \(")
 
     def test_what_the_program_gives_holds_and_is_named(self):
         self.check_limit(3, 3, 300.0, "timeout= of the process group", COHORT_TIMEOUT="5min")
