@@ -177,6 +177,8 @@ inline constexpr std::size_t kMostCopied = 8 * kKiB;
 inline constexpr std::size_t kSystemCall = 32 * kKiB;
 /// One send or receive; and the block that what is combined comes into.
 inline constexpr std::size_t kPiece = kCoreCache / 2;
+/// The same to another host, where each rank has a core: who sends for long does not receive meanwhile.
+inline constexpr std::size_t kPieceBetweenHosts = kCoreCache / 8;
 inline constexpr std::size_t kCombined = kCoreCache / 4;
 /// Between ranks of one host: more piles up in memory instead of the cache.
 inline constexpr std::size_t kBufferInHost = 4 * kCoreCache;

@@ -2,16 +2,22 @@
 #pragma once
 
 #include <cohort/engine/io/socket.h>
+#include <cohort/engine/tuning.h>
 #include <cohort/net/framed/byte_stream.h>
 
+#include <cstddef>
 #include <memory>
+#include <utility>
 
 namespace cohort::tcp {
 
 /// The bytes of one TCP connection.
 class SocketStream final : public framed::ByteStream {
  public:
-  explicit SocketStream(Socket socket) noexcept : socket_(std::move(socket)) { socket_.set_no_delay(); }
+  explicit SocketStream(Socket socket, std::size_t piece_bytes = tuning::sockets::kPiece) noexcept
+      : socket_(std::move(socket)), piece_bytes_(piece_bytes) {
+    socket_.set_no_delay();
+  }
 
   [[nodiscard]] int try_send_some(std::span<const std::byte> first,
                                   std::span<const std::byte> second) noexcept override {
@@ -25,6 +31,7 @@ class SocketStream final : public framed::ByteStream {
   [[nodiscard]] Task<int> receive_some(std::span<std::byte> into) override;
   /// The kernel sees to it.
   [[nodiscard]] Task<> until_sent() override { co_return; }
+  [[nodiscard]] std::size_t piece_bytes() const noexcept override { return piece_bytes_; }
   [[nodiscard]] bool goes_both_ways() const noexcept override { return true; }
   [[nodiscard]] bool is_taken() noexcept override { return socket_.is_acknowledged(); }
   void shutdown() noexcept override { socket_.shutdown(); }
@@ -32,6 +39,7 @@ class SocketStream final : public framed::ByteStream {
 
  private:
   Socket socket_;
+  std::size_t piece_bytes_;
 };
 
 /// A stream over the connection that this task makes. Throws what that throws.

@@ -5,7 +5,9 @@
 
 namespace cohort::tcp {
 
-TcpLink::TcpLink(Engine& engine, Socket socket, LinkOwner& host, Rank self, Rank peer, Lane lane)
-    : FramedLink(engine, std::make_unique<SocketStream>(std::move(socket)), host, self, peer, lane, "tcp") {}
+TcpLink::TcpLink(Engine& engine, Socket socket, LinkOwner& host, Rank self, Rank peer, Lane lane,
+                 std::size_t piece_bytes)
+    : FramedLink(engine, std::make_unique<SocketStream>(std::move(socket), piece_bytes), host, self, peer,
+                 lane, "tcp") {}
 
 }  // namespace cohort::tcp

@@ -9,7 +9,8 @@ namespace cohort::tcp {
 /// A framed link over one TCP connection.
 class TcpLink final : public framed::FramedLink {
  public:
-  TcpLink(Engine& engine, Socket socket, LinkOwner& host, Rank self, Rank peer, Lane lane);
+  TcpLink(Engine& engine, Socket socket, LinkOwner& host, Rank self, Rank peer, Lane lane,
+          std::size_t piece_bytes = tuning::sockets::kPiece);
 };
 
 }  // namespace cohort::tcp

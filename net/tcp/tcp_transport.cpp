@@ -88,9 +88,12 @@ class TcpTransport final : public framed::FramedTransport {
                                                      use().membership.rank, peer, lane, "tcp");
     }
     Socket socket = co_await use().connections.open(peer, lane);
-    if (use().membership.shares_host(peer)) socket.set_buffer_bytes(tuning::sockets::kBufferInHost);
-    co_return std::make_unique<TcpLink>(use().engine, std::move(socket), use().host, use().membership.rank,
-                                        peer, lane);
+    const bool is_inside = use().membership.shares_host(peer);
+    if (is_inside) socket.set_buffer_bytes(tuning::sockets::kBufferInHost);
+    const bool is_alone = !is_inside && !use().engine.is_oversubscribed();
+    co_return std::make_unique<TcpLink>(
+        use().engine, std::move(socket), use().host, use().membership.rank, peer, lane,
+        is_alone ? tuning::sockets::kPieceBetweenHosts : tuning::sockets::kPiece);
   }
   /// Packets go over one connection. Both ends make this by what was chosen, before or after it is measured.
   [[nodiscard]] std::unique_ptr<framed::BulkStream> make_bulk(Rank peer) override {
