@@ -5,8 +5,8 @@
 
 namespace cohort {
 
-/// How many cores the ranks of a host have. Agreed at joining, from what all were told: the same on every
-/// rank of the host.
+/// How many cores the ranks of a machine have. Agreed at joining, from what all were told: the same on every
+/// rank of the machine.
 enum class CoreSupply : std::uint8_t {
   shared,    ///< some rank finds no core that the ranks before it have left
   one_each,  ///< all ranks can run at the same time

@@ -7,7 +7,7 @@
 #include <array>
 #include <numeric>
 #include <set>
-#include <utility>
+#include <tuple>
 
 namespace cohort {
 
@@ -25,14 +25,16 @@ double ratio(std::size_t engines, const CoreSet& cores) {
 }  // namespace
 
 double Membership::engines_per_core() const {
-  std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
+  std::set<std::tuple<decltype(PeerInfo::host_id), std::uint64_t, std::uint64_t>> seen;
   CoreSet of_all;
   std::size_t on_own_cores = 0;
   for (const PeerInfo& peer : peers) {
-    if (!shares_host(peer.rank)) continue;
-    const std::uint64_t unseen = are_processes_seen ? peer.incarnation : peer.process;
+    if (!shares_machine(peer.rank)) continue;
+    // Processes of other hosts are never seen.
+    const bool is_hidden = are_processes_seen && shares_host(peer.rank);
+    const std::uint64_t unseen = is_hidden ? peer.incarnation : peer.process;
     const std::uint64_t process = peer.visible_process != 0 ? peer.visible_process : unseen;
-    if (!seen.emplace(process, peer.engine).second) continue;
+    if (!seen.emplace(peer.host_id, process, peer.engine).second) continue;
     of_all |= peer.cores;
     on_own_cores += (peer.cores & ~self().cores).none() ? 1 : 0;
   }
@@ -43,7 +45,7 @@ std::optional<std::size_t> Membership::own_core(std::span<const unsigned> order)
   CoreSet taken;
   std::size_t own = 0;
   for (const PeerInfo& peer : peers) {
-    if (!shares_host(peer.rank)) continue;
+    if (!shares_machine(peer.rank)) continue;
     const auto is_left = [&](unsigned core) { return peer.cores.test(core) && !taken.test(core); };
     const auto core = std::ranges::find_if(order, is_left);
     if (core == order.end()) return std::nullopt;
@@ -57,7 +59,9 @@ CoreSupply Membership::core_supply() const {
   std::array<unsigned, kMostCores> numbers{};
   std::iota(numbers.begin(), numbers.end(), 0U);
   if (!own_core(numbers)) return CoreSupply::shared;
-  return cores_of_host().count() >= 2 * ranks_of_host() ? CoreSupply::idle : CoreSupply::one_each;
+  const auto ranks = static_cast<std::size_t>(
+      std::ranges::count_if(peers, [this](const PeerInfo& peer) { return shares_machine(peer.rank); }));
+  return cores_of_machine().count() >= 2 * ranks ? CoreSupply::idle : CoreSupply::one_each;
 }
 
 std::size_t Membership::ranks_of_host() const {
@@ -65,10 +69,10 @@ std::size_t Membership::ranks_of_host() const {
       std::ranges::count_if(peers, [this](const PeerInfo& peer) { return shares_host(peer.rank); }));
 }
 
-CoreSet Membership::cores_of_host() const {
+CoreSet Membership::cores_of_machine() const {
   CoreSet cores;
   for (const PeerInfo& peer : peers)
-    if (shares_host(peer.rank)) cores |= peer.cores;
+    if (shares_machine(peer.rank)) cores |= peer.cores;
   return cores;
 }
 

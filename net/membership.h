@@ -30,7 +30,8 @@ struct PeerInfo {
   std::uint64_t incarnation = 0;        ///< random per joining: tells a restarted rank from its former self
   std::uint64_t engine = 0;             ///< tells engines inside one process apart
   std::array<std::byte, 16> host_id{};  ///< equal on ranks that can share memory and abstract Unix sockets
-  CoreSet cores;                        ///< of that host, that it may run on
+  std::uint64_t machine = 0;            ///< equal on ranks whose cores one kernel has
+  CoreSet cores;                        ///< of that machine, that it may run on
   std::string host;                     ///< host name, for people
   Address data_address;                 ///< where it accepts TCP data connections
   /// Equal on ranks whose RDMA devices reach each other: the network they are on; 0: it uses none.
@@ -63,6 +64,8 @@ struct Membership {
 
   [[nodiscard]] const PeerInfo& self() const { return peers[rank]; }
   [[nodiscard]] bool shares_host(Rank peer) const { return peers[peer].host_id == self().host_id; }
+  /// Whether they have the same cores: on one host, or in containers of one machine.
+  [[nodiscard]] bool shares_machine(Rank peer) const { return peers[peer].machine == self().machine; }
   [[nodiscard]] bool shares_process(Rank peer) const {
     return shares_host(peer) && peers[peer].visible_process == self().visible_process;
   }
@@ -75,18 +78,18 @@ struct Membership {
   [[nodiscard]] bool shares_engine(Rank peer) const {
     return shares_process(peer) && peers[peer].engine == self().engine;
   }
-  /// Engines of this host for each core that they want: of all of them together, or, if that is more, of
+  /// Engines of this machine for each core that they want: of all of them together, or, if that is more, of
   /// those that have no core but this rank's. Above 1 this one should give its core away rather than spin on
   /// it.
   [[nodiscard]] double engines_per_core() const;
-  /// A core for this rank, if each rank of its host can have one: in rank order each takes the first of its
-  /// cores in this order that is left.
+  /// A core for this rank, if each rank of its machine can have one: in rank order each takes the first of
+  /// its cores in this order that is left.
   [[nodiscard]] std::optional<std::size_t> own_core(std::span<const unsigned> order) const;
   /// Whether each can, in the order of numbers, and how many are left.
   [[nodiscard]] CoreSupply core_supply() const;
   [[nodiscard]] std::size_t ranks_of_host() const;
-  /// Of all ranks of this host.
-  [[nodiscard]] CoreSet cores_of_host() const;
+  /// Of all ranks of this machine.
+  [[nodiscard]] CoreSet cores_of_machine() const;
 };
 
 }  // namespace cohort

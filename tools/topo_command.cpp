@@ -68,6 +68,10 @@ Task<> tell_job(Communicator& comm, const TopoArguments& arguments) {
   for (const Rank first : firsts) {
     topo::HostOfJob host;
     host.host = topo::decode_host(texts[first]);
+    for (const Rank other : firsts) {
+      const bool is_one_machine = membership.peers[other].machine == membership.peers[first].machine;
+      if (other != first && is_one_machine) host.shares_cores_with.push_back(membership.peers[other].host);
+    }
     for (const PeerInfo& peer : membership.peers) {
       if (peer.host_id != membership.peers[first].host_id) continue;
       host.ranks.push_back(peer.rank);

@@ -46,7 +46,7 @@ void grow(std::vector<std::byte>& buffer, std::size_t bytes) {
 
 OnOwnCore::OnOwnCore(Platform& platform, const Membership& job)
     : platform_(platform), is_bound_([&] {
-        const std::vector<unsigned> order = platform.one_of_each_core_first(job.cores_of_host());
+        const std::vector<unsigned> order = platform.one_of_each_core_first(job.cores_of_machine());
         const std::optional<std::size_t> core = job.own_core(order);
         return core && platform.stay_on_core(*core);
       }()) {}

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <vector>
 
 namespace cohort {
 namespace {
@@ -32,15 +33,24 @@ constexpr double kLongUs = 2000;
 
 using Where = NetworkCalibration::Where;
 
+/// The lower ranks of those that measure, each with the next one.
+template <Where kWhere>
+std::vector<Rank> first_of_pairs(const Hosts& hosts) {
+  std::vector<Rank> first;
+  for (Rank rank = 0; rank + 1 < hosts.ranks(); ++rank) {
+    const bool share_host = hosts.host_of(rank) == hosts.host_of(rank + 1);
+    if (share_host != (kWhere == Where::inside)) continue;
+    first.push_back(rank++);  // the next one has its partner
+  }
+  return first;
+}
+
 /// With whom this rank measures.
 template <Where kWhere>
 std::optional<Rank> partner(const Exec& x) {
-  for (Rank rank = 0; rank + 1 < x.size(); ++rank) {
-    const bool share_host = x.hosts().host_of(rank) == x.hosts().host_of(rank + 1);
-    if (share_host != (kWhere == Where::inside)) continue;
+  for (const Rank rank : first_of_pairs<kWhere>(x.hosts())) {
     if (x.rank() == rank) return rank + 1;
     if (x.rank() == rank + 1) return rank;
-    ++rank;  // the next one has its partner
   }
   return std::nullopt;
 }
@@ -183,8 +193,15 @@ Task<NetworkCalibration::Spread> NetworkCalibration::best_connections(double byt
   co_return best;
 }
 
+/// All of them measure at once.
+double NetworkCalibration::pairs_of_core() const {
+  const auto pairs = static_cast<double>(first_of_pairs<Where::between>(reach_.hosts).size());
+  return pairs * reach_.model.speed().ranks_per_core / reach_.hosts.ranks();
+}
+
 /// What was measured of a way includes the work at its ends, which counts by itself. What is as slow inside
-/// of a host as between hosts was disturbed.
+/// of a host as between hosts was disturbed. Within one machine all of a way is work, of one pair after the
+/// other where they share cores.
 CostModel NetworkCalibration::model_by(const KnownFigures::OfNetwork& figures) const {
   const unsigned connections = figures[4] > 1 ? kConnectionsToMeasure : 1;
   use(connections, connections);
@@ -198,7 +215,9 @@ CostModel NetworkCalibration::model_by(const KnownFigures::OfNetwork& figures) c
   NetworkSpeed network = reach_.model.network();
   network.is_measured = figures[0] > 0;
   inside.is_measured = figures[2] > 0 && is_less_inside;
-  if (figures[0] > 0) network.latency_us = std::max(0.0, figures[0] - speed.message_us);
+  const bool is_work = network.is_in_one_machine && !reach_.model.has_core_each();
+  const double way_us = is_work ? figures[0] / std::max(1.0, pairs_of_core()) : figures[0];
+  if (figures[0] > 0) network.latency_us = std::max(0.0, way_us - speed.message_us);
   if (figures[1] > speed.byte_us) network.byte_us = figures[1];
   if (inside.is_measured) inside.latency_us = std::max(0.0, figures[2] - inside.message_us);
   if (inside.is_measured && figures[3] > 0) inside.byte_us = figures[3];

@@ -60,6 +60,7 @@ class NetworkCalibration {
   void use(unsigned spread_over, unsigned made) const {
     if (use_connections_) use_connections_(spread_over, made);
   }
+  [[nodiscard]] double pairs_of_core() const;
   [[nodiscard]] CostModel model_by(const KnownFigures::OfNetwork& figures) const;
 
   JointMeasurement together_;

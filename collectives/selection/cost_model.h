@@ -80,8 +80,12 @@ class CostModel {
  private:
   static constexpr double kPartOfTaker = 1 - tuning::choosing::kPartOfSender;
 
+  /// Within one machine the network is work of the cores that ranks share: of messages, not of rounds.
   [[nodiscard]] double latency_us(const Cost& cost) const noexcept {
-    return network_.latency_us * (cost.rounds - cost.rounds_inside) + inside_.latency_us * cost.rounds_inside;
+    const bool is_work = network_.is_in_one_machine && !has_core_each();
+    const double ways =
+        is_work ? (cost.messages - cost.messages_inside) / cores_ : cost.rounds - cost.rounds_inside;
+    return network_.latency_us * ways + inside_.latency_us * cost.rounds_inside;
   }
   /// A core's time for one message after the other, from the first to the last.
   [[nodiscard]] double way_us(const Cost& cost) const noexcept {

@@ -32,6 +32,8 @@ struct NetworkSpeed {
   double ports = 1;        ///< through which bytes leave, of all hosts together
   bool is_tcp = true;      ///< whose streams share a port by losing packets
   bool is_measured = false;
+  /// Hosts are containers of one machine: what it takes is work of the cores that their ranks have in common.
+  bool is_in_one_machine = false;
 
   /// What these ranks need, on the hosts that they run on, whatever transport they use.
   [[nodiscard]] static NetworkSpeed between(const Membership& membership);
@@ -45,6 +47,7 @@ struct NetworkSpeed {
     NetworkSpeed speed = measured;
     speed.ports = ports;
     speed.is_tcp = is_tcp;
+    speed.is_in_one_machine = is_in_one_machine;
     return speed;
   }
 };

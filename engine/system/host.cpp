@@ -46,9 +46,12 @@ std::string name() {
 std::string fingerprint() {
   std::error_code ignored;
   const std::string network = std::filesystem::read_symlink("/proc/self/ns/net", ignored).string();
-  std::string boot = first_line("/proc/sys/kernel/random/boot_id");
-  if (boot.empty()) boot = name();  // hidden in some containers: the next best that tells hosts apart
-  return fmt::format("{}|{}|{}", boot, network, user_id());
+  return fmt::format("{}|{}|{}", kernel(), network, user_id());
+}
+
+std::string kernel() {
+  const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
+  return boot.empty() ? name() : boot;  // hidden in some containers: the next best that tells hosts apart
 }
 
 }  // namespace cohort::host

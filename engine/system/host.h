@@ -22,4 +22,8 @@ namespace cohort::host {
 /// anywhere.
 [[nodiscard]] std::string fingerprint();
 
+/// Equal where one kernel runs the processes, and so has their cores: on the containers of a machine as well.
+/// The kernel's boot id; hash it before it goes anywhere.
+[[nodiscard]] std::string kernel();
+
 }  // namespace cohort::host

@@ -15,6 +15,7 @@ class WorldPlatform final : public Platform {
 
   std::string host_name() override;
   std::string host_fingerprint() override { return world_.settings().has_one_image ? "image" : host_name(); }
+  std::string kernel() override { return host_fingerprint(); }
   bool has_devices() const noexcept override { return false; }
   unsigned available_cores() override { return 1; }
   CoreSet usable_cores() override {

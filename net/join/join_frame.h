@@ -30,7 +30,7 @@
 namespace cohort {
 
 inline constexpr std::size_t kJoinFrameBytes = 512;
-inline constexpr std::size_t kPeerRecordBytes = 304;
+inline constexpr std::size_t kPeerRecordBytes = 312;
 /// Of a text on the wire.
 inline constexpr std::size_t kMostFrameText = 496;
 

@@ -36,6 +36,12 @@ std::array<std::byte, 16> host_id(Engine& engine, std::string_view asked) {
   return hash_of<16>(std::as_bytes(std::span(fingerprint)));
 }
 
+/// Whatever the ranks of one machine say that their hosts are, they have its cores.
+std::uint64_t machine(Engine& engine) {
+  const std::string kernel = engine.platform().kernel();
+  return std::bit_cast<std::uint64_t>(hash_of<sizeof(std::uint64_t)>(std::as_bytes(std::span(kernel))));
+}
+
 Identity make_identity(const JoinOptions& options) {
   Identity identity;
   identity.job = job_id(options.name, options.job);
@@ -73,6 +79,7 @@ JoinState::JoinState(Engine& on, JoinOptions asked)
   self.incarnation = identity.incarnation;
   self.engine = number_of(engine);
   self.host_id = host_id(engine, options.host_id);
+  self.machine = machine(engine);
   self.cores = engine.platform().usable_cores();
   self.host = engine.platform().host_name();
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several "hosts" on this machine, out of namespaces: each with a network, name, shared memory and boot id of its own, at one
-switch. File system and processes are shared. Everything ends with this process, and nothing of the machine's own network is
+"""Several "hosts" on this machine, out of namespaces: each with a network, name and shared memory of its own, at one switch.
+File system, processes and cores are shared, as by containers. Everything ends with this process, and nothing of the machine's own network is
 touched. Needs root.
 """
 
@@ -73,7 +73,7 @@ mkdir "$2/cgroup-$1"; mount --rbind /sys/fs/cgroup "$2/cgroup-$1"
 mount -t sysfs sysfs /sys; mount --rbind "$2/cgroup-$1" /sys/fs/cgroup; umount -l "$2/cgroup-$1"
 hostname "host$1"; mount -t tmpfs -o mode=1777 shm /dev/shm
 mount -t tmpfs -o mode=1777 tmp /tmp
-mount --bind "$2/hosts" /etc/hosts; mount --bind "$2/boot-$1" /proc/sys/kernel/random/boot_id
+mount --bind "$2/hosts" /etc/hosts
 mkdir -p /run/sshd; mount -t tmpfs -o mode=0755 sshd /run/sshd
 ip link set lo up
 """
@@ -96,7 +96,6 @@ class Hosts:
             self._switch = _holder("--net", script="ip link set lo up; ip link add br0 type bridge stp_state 0; ip link set br0 up")
             self._holders.append(self._switch)
             for i in range(1, self._count + 1):
-                (self._folder / f"boot-{i}").write_text(pathlib.Path("/proc/sys/kernel/random/uuid").read_text())
                 self._holders.append(_holder("--net", "--uts", "--ipc", "--mount", script=HOST_SCRIPT, arguments=(i, self._folder)))
                 self.connect(i, "eth0", f"{NETWORK}.{i}/24", f"{NETWORK_6}{i}/64")
         except BaseException:

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 namespace cohort::membership_test {
@@ -28,6 +29,12 @@ Membership host_of(const std::vector<CoreSet>& sets) {
     peer.cores = set;
   }
   return membership;
+}
+
+/// As on another machine, or in another container of this one.
+void move_away(PeerInfo& peer, bool is_to_other_machine = true) {
+  peer.host_id.fill(std::byte{1});
+  if (is_to_other_machine) peer.machine = 1;
 }
 
 TEST(Membership, ranks_that_are_bound_to_a_core_each_have_one_each) {
@@ -91,13 +98,13 @@ TEST(Membership, how_many_cores_there_are_is_known_from_what_all_were_told) {
   Membership membership = host_of({cores({0}), cores({0})});
   membership.peers[1].visible_process = membership.peers[0].visible_process = 7;  // each sees that by itself
   EXPECT_EQ(membership.core_supply(), CoreSupply::shared);
-  membership.peers[1].host_id.fill(std::byte{1});
+  move_away(membership.peers[1]);
   EXPECT_EQ(membership.core_supply(), CoreSupply::one_each);
 }
 
 TEST(Membership, every_rank_of_a_host_says_the_same_of_its_cores) {
   Membership membership = host_of({cores({0}), cores({0, 1, 2, 3}), cores({4})});
-  membership.peers[2].host_id.fill(std::byte{1});
+  move_away(membership.peers[2]);
   for (membership.rank = 0; membership.rank < 2; ++membership.rank)
     EXPECT_EQ(membership.core_supply(), CoreSupply::idle);
   membership.rank = 2;
@@ -106,10 +113,37 @@ TEST(Membership, every_rank_of_a_host_says_the_same_of_its_cores) {
 
 TEST(Membership, ranks_of_other_hosts_and_on_the_same_engine_do_not_count) {
   Membership membership = host_of({cores({0}), cores({0}), cores({0})});
-  membership.peers[1].host_id.fill(std::byte{1});
+  move_away(membership.peers[1]);
   membership.peers[2].process = membership.peers[0].process;
   EXPECT_EQ(membership.engines_per_core(), 1);
   membership.peers[2].engine = 2;
+  EXPECT_EQ(membership.engines_per_core(), 2);
+}
+
+TEST(Membership, containers_of_a_machine_share_its_cores) {
+  Membership membership = host_of(std::vector(4, cores({0, 1})));
+  for (const Rank away : {2, 3}) move_away(membership.peers[away], false);
+  for (membership.rank = 0; membership.rank < 4; ++membership.rank) {
+    EXPECT_EQ(membership.engines_per_core(), 2);
+    EXPECT_EQ(membership.core_supply(), CoreSupply::shared);
+    EXPECT_EQ(membership.ranks_of_host(), 2);
+  }
+  membership.rank = 0;
+  for (const Rank away : {2, 3}) membership.peers[away].cores = cores({2, 3});
+  EXPECT_EQ(membership.cores_of_machine(), cores({0, 1, 2, 3}));
+  EXPECT_EQ(own_cores(std::move(membership)), (Cores{0, 1, 2, 3}));
+}
+
+TEST(Membership, a_container_s_processes_are_told_apart_by_what_they_say_of_themselves) {
+  Membership membership = host_of(std::vector(3, cores({0})));
+  for (const Rank away : {1, 2}) move_away(membership.peers[away], false);
+  membership.peers[0].visible_process = membership.peers[0].process;
+  membership.are_processes_seen = true;
+  EXPECT_EQ(membership.engines_per_core(), 3);
+  membership.peers[2].process = membership.peers[1].process;  // threads with one engine
+  EXPECT_EQ(membership.engines_per_core(), 2);
+  membership.peers[1].process = membership.peers[0].process;  // each is 1 in its own namespace
+  membership.peers[2].process = membership.peers[0].process;
   EXPECT_EQ(membership.engines_per_core(), 2);
 }
 

@@ -61,7 +61,7 @@ Measurement::Measurement(Communicator& comm, const Options& options, Board& boar
       board_(board),
       own_(board.slots[comm.rank()]),
       line_(board, comm.rank(), comm.size(), polls_for(comm.membership(), has_processors, options.is_joined),
-            std::max<std::size_t>(comm.membership().cores_of_host().count(), 1)),
+            std::max<std::size_t>(comm.membership().cores_of_machine().count(), 1)),
       placement_(board, comm.rank(), partner_of_first(comm.membership())),
       workload_(comm, options, board) {
   own_.sample_us.fill(0);  // the pages are there before anything is timed

@@ -3,10 +3,13 @@
 #include <cohort/cohort.h>
 #include <cohort/collectives/selection/cost_model.h>
 #include <cohort/tests/support/ranks.h>
+#include <cohort/tests/support/world_run.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <string>
 #include <vector>
 
 namespace cohort::network_calibration_test {
@@ -44,6 +47,40 @@ TEST(NetworkCalibration, finds_how_far_hosts_are_apart) {
   EXPECT_LE(near_us, 90);
   EXPECT_GE(far_us, near_us + 270);
   EXPECT_LE(far_us, near_us + 600);
+}
+
+/// Of four hosts, with a core of one machine for all or for each a machine.
+double latency_us_between(bool are_containers) {
+  world::Settings settings;
+  settings.host_of = {0, 1, 2, 3};
+  settings.late_percent = 0;
+  settings.outside_latency = 300us;
+  settings.has_one_image = are_containers;
+  double latency_us = 0;
+  std::vector<std::function<void(Engine&)>> bodies;
+  for (Rank rank = 0; rank < 4; ++rank)
+    bodies.emplace_back([&latency_us, rank](Engine& engine) {
+      CommunicatorOptions options;
+      options.join.rank = rank;
+      options.join.size = 4;
+      options.join.address = "10.0.0.1:7000";
+      options.join.is_unauthenticated = true;
+      options.join.host_id = std::to_string(rank);
+      engine.run(run_rank(engine, options, [&latency_us](Communicator& comm) -> Task<> {
+        latency_us = comm.reach().model.network().latency_us;
+        co_await comm.barrier();
+      }));
+    });
+  test::run_world(settings, bodies);
+  return latency_us;
+}
+
+TEST(NetworkCalibration, takes_the_way_between_containers_for_work_of_the_pairs_that_share_a_core) {
+  const double apart_us = latency_us_between(false);
+  const double together_us = latency_us_between(true);
+  EXPECT_GE(apart_us, 290);
+  EXPECT_GE(together_us, 0.4 * apart_us);
+  EXPECT_LE(together_us, 0.6 * apart_us);
 }
 
 TEST(NetworkCalibration, finds_that_a_network_is_slow) {

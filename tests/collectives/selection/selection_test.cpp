@@ -311,6 +311,33 @@ TEST(Selection, between_hosts_what_is_nearly_as_cheap_goes_from_neighbour_to_nei
   for (const Operator op : operators) EXPECT_NE(selected(call(op, 8 << 20), reach), "ring") << to_string(op);
 }
 
+TEST(Selection, containers_of_a_machine_send_few_messages_rather_than_few_rounds) {
+  Reach reach = over_tcp(8, 1);
+  LinkSpeed speed = reach.model.speed();
+  speed.ranks_per_core = 4;
+  NetworkSpeed network{.latency_us = 50, .ports = 8};
+  reach.model = CostModel(speed, 8, network);
+  EXPECT_EQ(selected(call(operator_of<AllReduce>, 8), reach), "recursive_doubling");
+  network.is_in_one_machine = true;
+  reach.model = CostModel(speed, 8, network);
+  EXPECT_EQ(selected(call(operator_of<AllReduce>, 8), reach), "tree");
+  speed.ranks_per_core = 1;
+  reach.model = CostModel(speed, 8, network);
+  EXPECT_EQ(selected(call(operator_of<AllReduce>, 8), reach), "one_shot") << "each has a core";
+}
+
+TEST(NetworkSpeed, is_in_one_machine_where_one_kernel_has_all_hosts) {
+  Membership membership;
+  membership.peers.resize(3);
+  for (Rank rank = 0; rank < 3; ++rank) {
+    membership.peers[rank].rank = rank;
+    membership.peers[rank].host_id.front() = std::byte{static_cast<std::uint8_t>(rank)};
+  }
+  EXPECT_TRUE(NetworkSpeed::between(membership).is_in_one_machine);
+  membership.peers[2].machine = 1;
+  EXPECT_FALSE(NetworkSpeed::between(membership).is_in_one_machine);
+}
+
 TEST(NetworkSpeed, is_rdma_where_the_devices_of_all_ranks_are_on_one_network) {
   Membership membership;
   membership.peers.resize(3);
