@@ -90,10 +90,10 @@ class TcpTransport final : public framed::FramedTransport {
     Socket socket = co_await use().connections.open(peer, lane);
     const bool is_inside = use().membership.shares_host(peer);
     if (is_inside) socket.set_buffer_bytes(tuning::sockets::kBufferInHost);
-    const bool is_alone = !is_inside && !use().engine.is_oversubscribed();
+    const bool moves_both_ways_at_once = !is_inside && !use().engine.is_oversubscribed();
     co_return std::make_unique<TcpLink>(
         use().engine, std::move(socket), use().host, use().membership.rank, peer, lane,
-        is_alone ? tuning::sockets::kPieceBetweenHosts : tuning::sockets::kPiece);
+        moves_both_ways_at_once ? tuning::sockets::kPieceBetweenHosts : tuning::sockets::kPiece);
   }
   /// Packets go over one connection. Both ends make this by what was chosen, before or after it is measured.
   [[nodiscard]] std::unique_ptr<framed::BulkStream> make_bulk(Rank peer) override {
