@@ -108,10 +108,10 @@ class Engine : Immovable {
   [[nodiscard]] TaskScope& background() noexcept { return background_; }
   void add_source(Source& source) noexcept { sources_.push_back(source); }
 
-  /// While oversubscribed (more threads want a core on this host than it has), idle turns give the core away
-  /// instead of spinning on it.
+  /// While oversubscribed (more threads want a core of this machine than it has), idle turns give the core
+  /// away instead of spinning on it.
   void set_oversubscribed(bool crowded) noexcept { is_oversubscribed_ = crowded; }
-  /// How many engines there are for each core of this host, at least: a communicator knows.
+  /// How many engines there are for each core of this machine, at least: a communicator knows.
   void expect_engines_per_core(double engines) noexcept {
     engines_per_core_ = std::max(engines_per_core_, engines);
   }

@@ -7,7 +7,6 @@
 #include <array>
 #include <numeric>
 #include <set>
-#include <tuple>
 
 namespace cohort {
 
@@ -25,16 +24,12 @@ double ratio(std::size_t engines, const CoreSet& cores) {
 }  // namespace
 
 double Membership::engines_per_core() const {
-  std::set<std::tuple<decltype(PeerInfo::host_id), std::uint64_t, std::uint64_t>> seen;
+  std::set<std::uint64_t> seen;
   CoreSet of_all;
   std::size_t on_own_cores = 0;
   for (const PeerInfo& peer : peers) {
     if (!shares_machine(peer.rank)) continue;
-    // Processes of other hosts are never seen.
-    const bool is_hidden = are_processes_seen && shares_host(peer.rank);
-    const std::uint64_t unseen = is_hidden ? peer.incarnation : peer.process;
-    const std::uint64_t process = peer.visible_process != 0 ? peer.visible_process : unseen;
-    if (!seen.emplace(peer.host_id, process, peer.engine).second) continue;
+    if (!seen.insert(peer.engine).second) continue;
     of_all |= peer.cores;
     on_own_cores += (peer.cores & ~self().cores).none() ? 1 : 0;
   }
@@ -59,14 +54,15 @@ CoreSupply Membership::core_supply() const {
   std::array<unsigned, kMostCores> numbers{};
   std::iota(numbers.begin(), numbers.end(), 0U);
   if (!own_core(numbers)) return CoreSupply::shared;
-  const auto ranks = static_cast<std::size_t>(
-      std::ranges::count_if(peers, [this](const PeerInfo& peer) { return shares_machine(peer.rank); }));
-  return cores_of_machine().count() >= 2 * ranks ? CoreSupply::idle : CoreSupply::one_each;
+  return cores_of_machine().count() >= 2 * ranks_of_machine() ? CoreSupply::idle : CoreSupply::one_each;
 }
 
 std::size_t Membership::ranks_of_host() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(peers, [this](const PeerInfo& peer) { return shares_host(peer.rank); }));
+  return static_cast<std::size_t>(std::ranges::count(peers, self().host_id, &PeerInfo::host_id));
+}
+
+std::size_t Membership::ranks_of_machine() const {
+  return static_cast<std::size_t>(std::ranges::count(peers, self().machine_id, &PeerInfo::machine_id));
 }
 
 CoreSet Membership::cores_of_machine() const {

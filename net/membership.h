@@ -28,9 +28,9 @@ struct PeerInfo {
   /// namespace. Not told to others.
   std::uint32_t visible_process = 0;
   std::uint64_t incarnation = 0;        ///< random per joining: tells a restarted rank from its former self
-  std::uint64_t engine = 0;             ///< tells engines inside one process apart
+  std::uint64_t engine = 0;             ///< equal on ranks that take turns on one engine
   std::array<std::byte, 16> host_id{};  ///< equal on ranks that can share memory and abstract Unix sockets
-  std::uint64_t machine = 0;            ///< equal on ranks whose cores one kernel has
+  std::uint64_t machine_id = 0;         ///< equal on ranks that one kernel runs, in containers or not
   CoreSet cores;                        ///< of that machine, that it may run on
   std::string host;                     ///< host name, for people
   Address data_address;                 ///< where it accepts TCP data connections
@@ -64,8 +64,8 @@ struct Membership {
 
   [[nodiscard]] const PeerInfo& self() const { return peers[rank]; }
   [[nodiscard]] bool shares_host(Rank peer) const { return peers[peer].host_id == self().host_id; }
-  /// Whether they have the same cores: on one host, or in containers of one machine.
-  [[nodiscard]] bool shares_machine(Rank peer) const { return peers[peer].machine == self().machine; }
+  /// Whether one kernel has the cores of both: on one host, or in containers of one machine.
+  [[nodiscard]] bool shares_machine(Rank peer) const { return peers[peer].machine_id == self().machine_id; }
   [[nodiscard]] bool shares_process(Rank peer) const {
     return shares_host(peer) && peers[peer].visible_process == self().visible_process;
   }
@@ -88,6 +88,7 @@ struct Membership {
   /// Whether each can, in the order of numbers, and how many are left.
   [[nodiscard]] CoreSupply core_supply() const;
   [[nodiscard]] std::size_t ranks_of_host() const;
+  [[nodiscard]] std::size_t ranks_of_machine() const;
   /// Of all ranks of this machine.
   [[nodiscard]] CoreSet cores_of_machine() const;
 };

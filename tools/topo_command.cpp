@@ -69,8 +69,8 @@ Task<> tell_job(Communicator& comm, const TopoArguments& arguments) {
     topo::HostOfJob host;
     host.host = topo::decode_host(texts[first]);
     for (const Rank other : firsts) {
-      const bool is_one_machine = membership.peers[other].machine == membership.peers[first].machine;
-      if (other != first && is_one_machine) host.shares_cores_with.push_back(membership.peers[other].host);
+      const bool is_one_machine = membership.peers[other].machine_id == membership.peers[first].machine_id;
+      if (other != first && is_one_machine) host.same_machine_as.push_back(other);
     }
     for (const PeerInfo& peer : membership.peers) {
       if (peer.host_id != membership.peers[first].host_id) continue;

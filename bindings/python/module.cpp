@@ -58,9 +58,9 @@ void set_determinism(Determinism& option, const Arguments& given) {
 }
 
 constexpr std::string_view kJoinParameters =
-    "*, rank=None, size=None, name=None, address=None, job=None, host_id=None, transport=None, "
-    "algorithm=None, determinism=None, buffer_bytes=None, heap_bytes=None, timeout=None, join_timeout=None, "
-    "root_info=None";
+    "*, rank=None, size=None, name=None, address=None, job=None, host_id=None, machine_id=None, "
+    "transport=None, algorithm=None, determinism=None, buffer_bytes=None, heap_bytes=None, timeout=None, "
+    "join_timeout=None, root_info=None";
 
 JoinOptions join_from(const Arguments& given) {
   std::string info;
@@ -89,6 +89,7 @@ CommunicatorOptions options_from(const Arguments& given) {
   given.set(options.join.address, "address", "'HOST:PORT' or 'unix:NAME' of rank 0");
   given.set(options.join.job, "job", "a text, the same on all ranks");
   given.set(options.join.host_id, "host_id", "a text, the same on all ranks of a host");
+  given.set(options.join.machine_id, "machine_id", "a text, the same on all ranks of a machine");
   given.set(options.transport, "transport", "a name");
   given.set(options.algorithm, "algorithm", "a name");
   set_determinism(options.determinism, given);

@@ -200,8 +200,8 @@ double NetworkCalibration::pairs_of_core() const {
 }
 
 /// What was measured of a way includes the work at its ends, which counts by itself. What is as slow inside
-/// of a host as between hosts was disturbed. Within one machine all of a way is work, of one pair after the
-/// other where they share cores.
+/// of a host as between hosts was disturbed. Pairs whose way is work of the cores that they share wait for
+/// each other.
 CostModel NetworkCalibration::model_by(const KnownFigures::OfNetwork& figures) const {
   const unsigned connections = figures[4] > 1 ? kConnectionsToMeasure : 1;
   use(connections, connections);
@@ -215,8 +215,8 @@ CostModel NetworkCalibration::model_by(const KnownFigures::OfNetwork& figures) c
   NetworkSpeed network = reach_.model.network();
   network.is_measured = figures[0] > 0;
   inside.is_measured = figures[2] > 0 && is_less_inside;
-  const bool is_work = network.is_in_one_machine && !reach_.model.has_core_each();
-  const double way_us = is_work ? figures[0] / std::max(1.0, pairs_of_core()) : figures[0];
+  const double way_us =
+      reach_.model.is_network_work() ? figures[0] / std::max(1.0, pairs_of_core()) : figures[0];
   if (figures[0] > 0) network.latency_us = std::max(0.0, way_us - speed.message_us);
   if (figures[1] > speed.byte_us) network.byte_us = figures[1];
   if (inside.is_measured) inside.latency_us = std::max(0.0, figures[2] - inside.message_us);

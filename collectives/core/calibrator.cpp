@@ -62,14 +62,13 @@ void Calibrator::joined() {
 }
 
 std::size_t Calibrator::least_pulled_message() const {
-  return messages_pull_from(use_.pull_from_bytes, use_.membership.engines_per_core(), pull_as_joined_);
+  return messages_pull_from(use_.pull_from_bytes, use_.job.ranks_per_core(), pull_as_joined_);
 }
 
 /// Leaves no trace: arrivals count from the user's first call again.
 Task<> Calibrator::measure_host(Duration budget) {
   Calibration& calibration = begin_calibration();
-  co_await calibration.agree_what_to_measure(use_.membership.engines_per_core(), use_.pull_from_bytes,
-                                             budget);
+  co_await calibration.agree_what_to_measure(use_.job.ranks_per_core(), use_.pull_from_bytes, budget);
   measures_again_ = calibration.measures();
   Reach& reach = use_.choices.measured_reach();
   if (may_pull()) co_await calibration.measure_pull(reach.pull);
@@ -114,7 +113,7 @@ bool Calibrator::may_pull() const noexcept {
 
 Calibration& Calibrator::begin_calibration() {
   const std::string conditions =
-      fmt::format("{}ranks/{:.3g}percore/{}", use_.membership.size, use_.membership.engines_per_core(),
+      fmt::format("{}ranks/{:.3g}percore/{}", use_.membership.size, use_.job.ranks_per_core(),
                   use_.messages.arrival()->is_one_process() ? "threads" : "processes");
   calibration_ = std::make_unique<Calibration>(use_.engine, use_.membership, use_.job.membership(),
                                                use_.choices.algorithms(), *use_.messages.resources().group(),

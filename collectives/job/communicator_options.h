@@ -53,7 +53,7 @@ struct CommunicatorOptions {
   std::optional<unsigned> tcp_connections;
   bool uses_huge_pages = true;  ///< for large buffers of allocate(), where the kernel has them
   /// Threads that help a rank with large copies and reductions; nullopt: COHORT_COPY_THREADS, or up to 3 of
-  /// the cores that this host's ranks leave idle.
+  /// the cores that this machine's ranks leave idle.
   std::optional<unsigned> copy_threads;
   Duration timeout{0};  ///< of a collective; zero: COHORT_TIMEOUT, or 10 minutes
   /// How long a collective takes before the log says for whom it waits, and again after twice as long, four

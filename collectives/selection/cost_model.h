@@ -51,6 +51,11 @@ class CostModel {
            (has_core_each() ? with_core_each_us(cost, bytes_us) : on_shared_cores_us(cost, bytes_us));
   }
   [[nodiscard]] bool has_core_each() const noexcept { return ranks_of_core_ <= 1; }
+  /// Whether what the network takes of a message is work of cores that ranks share, and so counts for each
+  /// message in place of each round: one kernel passes it on.
+  [[nodiscard]] bool is_network_work() const noexcept {
+    return network_.is_in_one_machine && network_.is_tcp && !has_core_each();
+  }
   [[nodiscard]] const LinkSpeed& speed() const noexcept { return speed_; }
   [[nodiscard]] const InsideSpeed& inside() const noexcept { return inside_; }
   [[nodiscard]] const NetworkSpeed& network() const noexcept { return network_; }
@@ -80,11 +85,9 @@ class CostModel {
  private:
   static constexpr double kPartOfTaker = 1 - tuning::choosing::kPartOfSender;
 
-  /// Within one machine the network is work of the cores that ranks share: of messages, not of rounds.
   [[nodiscard]] double latency_us(const Cost& cost) const noexcept {
-    const bool is_work = network_.is_in_one_machine && !has_core_each();
-    const double ways =
-        is_work ? (cost.messages - cost.messages_inside) / cores_ : cost.rounds - cost.rounds_inside;
+    const double ways = is_network_work() ? (cost.messages - cost.messages_inside) / cores_
+                                          : cost.rounds - cost.rounds_inside;
     return network_.latency_us * ways + inside_.latency_us * cost.rounds_inside;
   }
   /// A core's time for one message after the other, from the first to the last.

@@ -33,7 +33,7 @@ struct LinkSpeed {
   [[nodiscard]] std::string text() const;
   /// Throws ProtocolError for anything that text() does not write.
   static LinkSpeed parse(std::string_view text);
-  /// Of each time the median of those who have measured, the most oversubscribed host, the smallest cache;
+  /// Of each time the median of those who have measured, the most oversubscribed machine, the smallest cache;
   /// whether all keep figures. At least one.
   static LinkSpeed agreed(const std::vector<LinkSpeed>& of_ranks);
 

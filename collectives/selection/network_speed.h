@@ -27,13 +27,13 @@ struct InsideSpeed {
 /// What the network between hosts adds to the work at both ends, as far as is known without measuring it: of
 /// TCP within a data centre.
 struct NetworkSpeed {
-  double latency_us = 10;  ///< of a message, one way
-  double byte_us = 0;      ///< of a byte, to or from a host; 0: no more than the work at its ends takes
-  double ports = 1;        ///< through which bytes leave, of all hosts together
-  bool is_tcp = true;      ///< whose streams share a port by losing packets
+  /// Of a message: one way, or, where CostModel::is_network_work(), of a core.
+  double latency_us = 10;
+  double byte_us = 0;  ///< of a byte, to or from a host; 0: no more than the work at its ends takes
+  double ports = 1;    ///< through which bytes leave, of all hosts together
+  bool is_tcp = true;  ///< whose streams share a port by losing packets
   bool is_measured = false;
-  /// Hosts are containers of one machine: what it takes is work of the cores that their ranks have in common.
-  bool is_in_one_machine = false;
+  bool is_in_one_machine = false;  ///< hosts are containers, to which one kernel passes messages on
 
   /// What these ranks need, on the hosts that they run on, whatever transport they use.
   [[nodiscard]] static NetworkSpeed between(const Membership& membership);
@@ -41,13 +41,13 @@ struct NetworkSpeed {
   [[nodiscard]] static NetworkSpeed none() noexcept { return {.latency_us = 0}; }
   /// Whether ranks are on several hosts, none of which has the caches of another.
   [[nodiscard]] bool is_between_hosts() const noexcept { return ports > 1; }
-  /// The same ports, where there are any, by figures of others.
+  /// The same ports, where there are any, by figures of others: unless these are of a network that leaves the
+  /// machine, and this one does not.
   [[nodiscard]] NetworkSpeed by(const NetworkSpeed& measured) const noexcept {
-    if (!is_between_hosts()) return *this;
+    if (!is_between_hosts() || is_in_one_machine != measured.is_in_one_machine) return *this;
     NetworkSpeed speed = measured;
     speed.ports = ports;
     speed.is_tcp = is_tcp;
-    speed.is_in_one_machine = is_in_one_machine;
     return speed;
   }
 };

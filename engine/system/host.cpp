@@ -46,10 +46,10 @@ std::string name() {
 std::string fingerprint() {
   std::error_code ignored;
   const std::string network = std::filesystem::read_symlink("/proc/self/ns/net", ignored).string();
-  return fmt::format("{}|{}|{}", kernel(), network, user_id());
+  return fmt::format("{}|{}|{}", kernel_id(), network, user_id());
 }
 
-std::string kernel() {
+std::string kernel_id() {
   const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
   return boot.empty() ? name() : boot;  // hidden in some containers: the next best that tells hosts apart
 }

@@ -22,8 +22,8 @@ namespace cohort::host {
 /// anywhere.
 [[nodiscard]] std::string fingerprint();
 
-/// Equal where one kernel runs the processes, and so has their cores: on the containers of a machine as well.
-/// The kernel's boot id; hash it before it goes anywhere.
-[[nodiscard]] std::string kernel();
+/// Equal for all processes that one kernel runs, so on all containers of a machine: its boot id, or, where
+/// that is hidden, the host's name. Hash it before it goes anywhere.
+[[nodiscard]] std::string kernel_id();
 
 }  // namespace cohort::host

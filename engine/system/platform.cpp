@@ -31,7 +31,7 @@ class RealPlatform final : public Platform {
  public:
   std::string host_name() override { return host::name(); }
   std::string host_fingerprint() override { return host::fingerprint(); }
-  std::string kernel() override { return host::kernel(); }
+  std::string kernel_id() override { return host::kernel_id(); }
   unsigned available_cores() override { return processor::available_cores(); }
   std::size_t core_cache_bytes() override { return caches::core_bytes(); }
   std::size_t last_level_cache_bytes() override { return caches::last_level_bytes(); }

@@ -19,10 +19,10 @@ class Platform {
  public:
   virtual ~Platform() = default;
 
-  /// As host::name(), host::fingerprint() and host::kernel().
+  /// As host::name(), host::fingerprint() and host::kernel_id().
   [[nodiscard]] virtual std::string host_name() = 0;
   [[nodiscard]] virtual std::string host_fingerprint() = 0;
-  [[nodiscard]] virtual std::string kernel() = 0;
+  [[nodiscard]] virtual std::string kernel_id() = 0;
 
   /// Whether this host's devices are this engine's to use.
   [[nodiscard]] virtual bool has_devices() const noexcept { return true; }

@@ -50,6 +50,7 @@ constexpr auto kVariables = std::to_array<std::string_view>({
     "COHORT_JOIN_TIMEOUT",
     "COHORT_LOCAL_RANK",
     "COHORT_LOCAL_SIZE",
+    "COHORT_MACHINE_ID",
     "COHORT_MPI_ERRORS",
     "COHORT_NAME",
     "COHORT_PORT_RANGE",

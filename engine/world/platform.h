@@ -15,7 +15,9 @@ class WorldPlatform final : public Platform {
 
   std::string host_name() override;
   std::string host_fingerprint() override { return world_.settings().has_one_image ? "image" : host_name(); }
-  std::string kernel() override { return host_fingerprint(); }
+  std::string kernel_id() override {
+    return world_.settings().is_one_machine ? "machine" : host_fingerprint();
+  }
   bool has_devices() const noexcept override { return false; }
   unsigned available_cores() override { return 1; }
   CoreSet usable_cores() override {

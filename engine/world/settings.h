@@ -68,6 +68,7 @@ struct Settings {
   std::uint64_t seed = 0;
   std::vector<unsigned> host_of;  ///< by process
   bool has_one_image = false;     ///< hosts are clones: they say of themselves that they are the same one
+  bool is_one_machine = false;    ///< hosts are containers of one kernel
   bool has_core_each = false;     ///< so that processes do not give theirs away while they wait
 
   Duration inside_latency = std::chrono::microseconds(3);    ///< between processes of a host

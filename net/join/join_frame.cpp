@@ -208,7 +208,7 @@ void encode_record(const PeerInfo& info, std::span<std::byte, kPeerRecordBytes> 
   writer.put(info.incarnation);
   writer.put(info.engine);
   writer.put(info.host_id);
-  writer.put(info.machine);
+  writer.put(info.machine_id);
   for (const std::uint64_t word : words_of(info.cores)) writer.put(word);
   writer.put_text(printable(info.host, kHostField), kHostField);
   const std::string address = info.data_address.size_bytes() == 0 ? "" : info.data_address.to_string();
@@ -225,7 +225,7 @@ PeerInfo decode_record(std::span<const std::byte, kPeerRecordBytes> bytes, std::
   info.incarnation = reader.get<std::uint64_t>();
   info.engine = reader.get<std::uint64_t>();
   reader.get(info.host_id);
-  info.machine = reader.get<std::uint64_t>();
+  info.machine_id = reader.get<std::uint64_t>();
   for (std::size_t i = 0; i < kMostCores / kWordBits; ++i)
     info.cores |= CoreSet(reader.get<std::uint64_t>()) << (i * kWordBits);
   info.host = printable(reader.get_text(kHostField), kHostField);

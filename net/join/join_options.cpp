@@ -178,6 +178,7 @@ JoinOptions join_options_besides_place_and_secret(WrongVariable wrong) {
   options.address = environment::text("COHORT_ADDR").value_or(options.address);
   options.job = environment::text("COHORT_JOB").value_or("");
   options.host_id = environment::text("COHORT_HOST_ID").value_or("");
+  options.machine_id = environment::text("COHORT_MACHINE_ID").value_or("");
   const auto read = [&](const auto& function) { keep_fault(options.fault, function); };
   read([&] { options.is_unauthenticated = is_unauthenticated_by_environment(); });
   read([&] { options.encryption = encryption_from_environment(); });

@@ -48,6 +48,9 @@ struct JoinOptions {
   /// Ranks of one machine with different texts treat each other as ranks of different hosts: no shared
   /// memory.
   std::string host_id;
+  /// Ranks that one kernel seems to run and that have different texts do not share cores: for machines that
+  /// were resumed from one image, whose kernels take each other for the same.
+  std::string machine_id;
   /// Of connections that leave a host: COHORT_TLS.
   Encryption encryption = Encryption::allowed;
   bool is_unauthenticated = false;  ///< COHORT_AUTH=none: TCP without a secret, for anybody who can reach it
@@ -59,8 +62,8 @@ struct JoinOptions {
   /// COHORT_RANK, COHORT_SIZE (neither: what mpirun, mpiexec, srun, torchrun, Kubernetes or a rank table say,
   /// for which it may wait; else rank 0 of 1, with a warning where an environment says that there are more),
   /// COHORT_SOCKET_IFNAME, COHORT_PORT_RANGE, COHORT_ADDR, COHORT_NAME, COHORT_JOB, COHORT_JOIN_TIMEOUT,
-  /// COHORT_AUTH=none, COHORT_TLS, COHORT_HOST_ID, COHORT_HOST_TIMEOUT, and the first of COHORT_SECRET_FD,
-  /// COHORT_SECRET_FILE, COHORT_SECRET that is set.
+  /// COHORT_AUTH=none, COHORT_TLS, COHORT_HOST_ID, COHORT_MACHINE_ID, COHORT_HOST_TIMEOUT, and the first of
+  /// COHORT_SECRET_FD, COHORT_SECRET_FILE, COHORT_SECRET that is set.
   ///
   /// The descriptor is read and closed once per process and remembered, so that a second communicator can
   /// join too. Blocks while a pipe is read. Throws InvalidArgument naming the variable, AuthFailed for a

@@ -24,11 +24,16 @@ std::array<std::byte, N> hash_of(std::span<const std::byte> bytes) {
   return first;
 }
 
-/// The same for all ranks on one engine, another for each other engine of the process; tells nobody where
-/// memory lies.
+std::uint64_t number_of(std::string_view text) {
+  return std::bit_cast<std::uint64_t>(
+      hash_of<sizeof(std::uint64_t)>(std::as_bytes(std::span(text.data(), text.size()))));
+}
+
+/// The same for all ranks on one engine, another for each other engine, of whatever process: what a fork
+/// leaves of the secret differs by the pid. Tells nobody where memory lies.
 std::uint64_t number_of(const Engine& engine) {
-  const Engine* address = &engine;
-  return std::bit_cast<std::uint64_t>(hash_of<sizeof(std::uint64_t)>(std::as_bytes(std::span(&address, 1))));
+  static const std::uint64_t secret = random_incarnation();
+  return number_of(fmt::format("{}|{}|{}", secret, current_process(), fmt::ptr(&engine)));
 }
 
 std::array<std::byte, 16> host_id(Engine& engine, std::string_view asked) {
@@ -36,10 +41,9 @@ std::array<std::byte, 16> host_id(Engine& engine, std::string_view asked) {
   return hash_of<16>(std::as_bytes(std::span(fingerprint)));
 }
 
-/// Whatever the ranks of one machine say that their hosts are, they have its cores.
-std::uint64_t machine(Engine& engine) {
-  const std::string kernel = engine.platform().kernel();
-  return std::bit_cast<std::uint64_t>(hash_of<sizeof(std::uint64_t)>(std::as_bytes(std::span(kernel))));
+/// Ranks of one machine have its cores, whatever they say that their hosts are.
+std::uint64_t machine_id(Engine& engine, std::string_view asked) {
+  return number_of(fmt::format("{}|{}", engine.platform().kernel_id(), asked));
 }
 
 Identity make_identity(const JoinOptions& options) {
@@ -79,7 +83,7 @@ JoinState::JoinState(Engine& on, JoinOptions asked)
   self.incarnation = identity.incarnation;
   self.engine = number_of(engine);
   self.host_id = host_id(engine, options.host_id);
-  self.machine = machine(engine);
+  self.machine_id = machine_id(engine, options.machine_id);
   self.cores = engine.platform().usable_cores();
   self.host = engine.platform().host_name();
 }

@@ -88,12 +88,13 @@ class TcpTransport final : public framed::FramedTransport {
                                                      use().membership.rank, peer, lane, "tcp");
     }
     Socket socket = co_await use().connections.open(peer, lane);
-    const bool is_inside = use().membership.shares_host(peer);
-    if (is_inside) socket.set_buffer_bytes(tuning::sockets::kBufferInHost);
-    const bool moves_both_ways_at_once = !is_inside && !use().engine.is_oversubscribed();
-    co_return std::make_unique<TcpLink>(
-        use().engine, std::move(socket), use().host, use().membership.rank, peer, lane,
-        moves_both_ways_at_once ? tuning::sockets::kPieceBetweenHosts : tuning::sockets::kPiece);
+    if (use().membership.shares_host(peer)) socket.set_buffer_bytes(tuning::sockets::kBufferInHost);
+    const Rank of_job = use().membership.peers[peer].world_rank.value_or(peer);
+    co_return std::make_unique<TcpLink>(use().engine, std::move(socket), use().host, use().membership.rank,
+                                        peer, lane, piece_bytes_to(job(), of_job));
+  }
+  [[nodiscard]] const Membership& job() const {
+    return root_ == nullptr ? use().membership : root_->use().membership;
   }
   /// Packets go over one connection. Both ends make this by what was chosen, before or after it is measured.
   [[nodiscard]] std::unique_ptr<framed::BulkStream> make_bulk(Rank peer) override {

@@ -219,7 +219,7 @@ class Peers(unittest.TestCase):
                          [(f"host{i}", [i - 1], f"10.231.78.{i}") for i in (1, 2, 3, 4)])
         self.assertEqual(told["transport"], "tcp")
         self.assertTrue(all(one["cores"] >= 1 and one["memories"] for one in told["hosts"]), output)
-        self.assertEqual(told["hosts"][0]["shares_cores_with"], ["host2", "host3", "host4"])  # one kernel has them all
+        self.assertEqual(told["hosts"][0]["same_machine_as"], [1, 2, 3])  # one kernel has them all
         self.assertRegex(picture.read_text(), r"(?s)^<svg .*host1.*host4.*</svg>\s*$")
         here = self.hosts.run(1, RUNNER, "-n", "2", "--no-prefix", "--", COMMAND, "topo")
         self.assertIn("ranks 0, 1 share memory", here)

@@ -25,16 +25,16 @@ Membership host_of(const std::vector<CoreSet>& sets) {
     peer.rank = static_cast<Rank>(membership.peers.size()) - 1;
     peer.process = 100 + peer.rank;
     peer.incarnation = 1000 + peer.rank;
-    peer.engine = 1;
+    peer.engine = 10 + peer.rank;
     peer.cores = set;
   }
   return membership;
 }
 
-/// As on another machine, or in another container of this one.
-void move_away(PeerInfo& peer, bool is_to_other_machine = true) {
-  peer.host_id.fill(std::byte{1});
-  if (is_to_other_machine) peer.machine = 1;
+void move_to_container(PeerInfo& peer) { peer.host_id.fill(std::byte{1}); }
+void move_to_machine(PeerInfo& peer) {
+  move_to_container(peer);
+  peer.machine_id = 1;
 }
 
 TEST(Membership, ranks_that_are_bound_to_a_core_each_have_one_each) {
@@ -98,13 +98,13 @@ TEST(Membership, how_many_cores_there_are_is_known_from_what_all_were_told) {
   Membership membership = host_of({cores({0}), cores({0})});
   membership.peers[1].visible_process = membership.peers[0].visible_process = 7;  // each sees that by itself
   EXPECT_EQ(membership.core_supply(), CoreSupply::shared);
-  move_away(membership.peers[1]);
+  move_to_machine(membership.peers[1]);
   EXPECT_EQ(membership.core_supply(), CoreSupply::one_each);
 }
 
 TEST(Membership, every_rank_of_a_host_says_the_same_of_its_cores) {
   Membership membership = host_of({cores({0}), cores({0, 1, 2, 3}), cores({4})});
-  move_away(membership.peers[2]);
+  move_to_machine(membership.peers[2]);
   for (membership.rank = 0; membership.rank < 2; ++membership.rank)
     EXPECT_EQ(membership.core_supply(), CoreSupply::idle);
   membership.rank = 2;
@@ -113,8 +113,8 @@ TEST(Membership, every_rank_of_a_host_says_the_same_of_its_cores) {
 
 TEST(Membership, ranks_of_other_hosts_and_on_the_same_engine_do_not_count) {
   Membership membership = host_of({cores({0}), cores({0}), cores({0})});
-  move_away(membership.peers[1]);
-  membership.peers[2].process = membership.peers[0].process;
+  move_to_machine(membership.peers[1]);
+  membership.peers[2].engine = membership.peers[0].engine;
   EXPECT_EQ(membership.engines_per_core(), 1);
   membership.peers[2].engine = 2;
   EXPECT_EQ(membership.engines_per_core(), 2);
@@ -122,11 +122,12 @@ TEST(Membership, ranks_of_other_hosts_and_on_the_same_engine_do_not_count) {
 
 TEST(Membership, containers_of_a_machine_share_its_cores) {
   Membership membership = host_of(std::vector(4, cores({0, 1})));
-  for (const Rank away : {2, 3}) move_away(membership.peers[away], false);
+  for (const Rank away : {2, 3}) move_to_container(membership.peers[away]);
   for (membership.rank = 0; membership.rank < 4; ++membership.rank) {
     EXPECT_EQ(membership.engines_per_core(), 2);
     EXPECT_EQ(membership.core_supply(), CoreSupply::shared);
     EXPECT_EQ(membership.ranks_of_host(), 2);
+    EXPECT_EQ(membership.ranks_of_machine(), 4);
   }
   membership.rank = 0;
   for (const Rank away : {2, 3}) membership.peers[away].cores = cores({2, 3});
@@ -134,25 +135,24 @@ TEST(Membership, containers_of_a_machine_share_its_cores) {
   EXPECT_EQ(own_cores(std::move(membership)), (Cores{0, 1, 2, 3}));
 }
 
-TEST(Membership, a_container_s_processes_are_told_apart_by_what_they_say_of_themselves) {
+/// Each is process 1 in its own namespace, and the kernel shows none to another.
+TEST(Membership, engines_are_told_apart_whatever_their_processes_say_of_themselves) {
   Membership membership = host_of(std::vector(3, cores({0})));
-  for (const Rank away : {1, 2}) move_away(membership.peers[away], false);
-  membership.peers[0].visible_process = membership.peers[0].process;
+  for (PeerInfo& peer : membership.peers) peer.process = 1;
+  move_to_container(membership.peers[2]);
+  membership.peers[0].visible_process = 1;
   membership.are_processes_seen = true;
   EXPECT_EQ(membership.engines_per_core(), 3);
-  membership.peers[2].process = membership.peers[1].process;  // threads with one engine
-  EXPECT_EQ(membership.engines_per_core(), 2);
-  membership.peers[1].process = membership.peers[0].process;  // each is 1 in its own namespace
-  membership.peers[2].process = membership.peers[0].process;
+  membership.peers[1].engine = membership.peers[0].engine;
   EXPECT_EQ(membership.engines_per_core(), 2);
 }
 
-TEST(Membership, processes_with_one_number_in_two_namespaces_are_two) {
-  Membership membership = host_of({cores({0}), cores({0})});
-  membership.peers[1].process = membership.peers[0].process;
-  membership.peers[0].visible_process = membership.peers[0].process;
-  membership.are_processes_seen = true;
-  EXPECT_EQ(membership.engines_per_core(), 2);
+/// One engine may have ranks that say to be of different hosts.
+TEST(Membership, an_engine_counts_once_on_all_its_hosts) {
+  Membership membership = host_of(std::vector(2, cores({0})));
+  move_to_container(membership.peers[1]);
+  membership.peers[1].engine = membership.peers[0].engine;
+  EXPECT_EQ(membership.engines_per_core(), 1);
 }
 
 }  // namespace

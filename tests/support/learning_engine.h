@@ -46,7 +46,7 @@ class TestPlatform final : public Platform {
 
   std::string host_name() override { return "host"; }
   std::string host_fingerprint() override { return "host"; }
-  std::string kernel() override { return "host"; }
+  std::string kernel_id() override { return "host"; }
   unsigned available_cores() override { return 4; }
   CoreSet usable_cores() override { return CoreSet(0xf); }
   std::vector<unsigned> one_of_each_core_first(const CoreSet&) override { return {0, 1, 2, 3}; }

@@ -65,9 +65,10 @@ std::vector<std::string> lines_of(const HostOfJob& one) {
   for (const NumaNode& node : one.host.memories) lines.push_back(describe(node));
   for (const Interface& interface : one.host.interfaces) lines.push_back(describe(interface));
   for (const RdmaPort& port : one.host.rdma_ports) lines.push_back(describe(port));
-  if (!one.shares_cores_with.empty())
+  if (!one.same_machine_as.empty())
     lines.push_back(
-        fmt::format("one machine with {}: the same cores", fmt::join(one.shares_cores_with, ", ")));
+        fmt::format("one machine with the host{} of rank{} {}", one.same_machine_as.size() > 1 ? "s" : "",
+                    one.same_machine_as.size() > 1 ? "s" : "", fmt::join(one.same_machine_as, ", ")));
   return lines;
 }
 
@@ -100,7 +101,7 @@ std::string as_json(const std::vector<HostOfJob>& hosts, const std::string& tran
     host["ranks"] = one.ranks;
     host["processors_of_ranks"] = one.cores;
     host["address"] = one.address;
-    host["shares_cores_with"] = one.shares_cores_with;
+    host["same_machine_as"] = one.same_machine_as;
     json["hosts"].push_back(std::move(host));
   }
   return json.dump(2) + "\n";

@@ -12,10 +12,11 @@ namespace cohort::topo {
 /// A host of a job, and the ranks that share its memory.
 struct HostOfJob {
   HostDescription host;
-  std::vector<Rank> ranks;                     ///< none: there is no job
-  std::string address;                         ///< by which others reach them
-  std::vector<std::string> cores;              ///< of each rank: those that it may run on
-  std::vector<std::string> shares_cores_with;  ///< names of other hosts that are containers of its machine
+  std::vector<Rank> ranks;         ///< none: there is no job
+  std::string address;             ///< by which others reach them
+  std::vector<std::string> cores;  ///< of each rank: those that it may run on
+  /// First ranks of other hosts that are containers of the same machine.
+  std::vector<Rank> same_machine_as{};
 };
 
 [[nodiscard]] std::string as_text(const std::vector<HostOfJob>& hosts, const std::string& transport);

@@ -58,7 +58,7 @@ def scaled_sum(factor: float) -> ScaledSum:
 
 
 def join(**options: Any) -> Communicator:
-    """Joins another communicator than the world: name, rank, size, address, job, host_id, transport, algorithm,
+    """Joins another communicator than the world: name, rank, size, address, job, host_id, machine_id, transport, algorithm,
     determinism ("D0" to "D3"), timeout and join_timeout in seconds, buffer_bytes, heap_bytes; root_info with rank and size:
     the bytes that rank 0 got of root_info() and sent to all. What is not given is the environment's."""
     comm = _join(**options)

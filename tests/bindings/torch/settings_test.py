@@ -65,12 +65,13 @@ store.wait(["told"], timedelta(seconds=200))
 # Rank 1 has a variable that cannot be read.
 WRONG = """
 import os
+import sys
 import torch.distributed as dist
 import cohort.torch
 
 rank = os.environ["RANK"]
 if rank == "1":
-    os.environ["COHORT_TIMEOUT"] = "soon"
+    os.environ[sys.argv[1]] = "soon"
 try:
     dist.init_process_group("cohort")
 except RuntimeError as failure:
@@ -167,11 +168,13 @@ with tempfile.TemporaryDirectory() as folder:
         self.check_limit(2, 0, 2.0, "COHORT_TIMEOUT", COHORT_TIMEOUT="2")
 
     def test_a_variable_that_cannot_be_read_on_one_rank_is_told_on_all(self):
-        output = launch("cohort run", 3, WRONG)[1]
-        for rank in range(3):
-            self.assertRegex(output, rf"rank {rank}: InvalidArgument: .*COHORT_TIMEOUT='soon' is no")
-        for rank in (0, 2):
-            self.assertRegex(output, rf"rank {rank}: InvalidArgument: .*rank 1 \(")
+        for variable in ("COHORT_TIMEOUT", "COHORT_JOIN_TIMEOUT", "COHORT_TLS", "COHORT_HOST_TIMEOUT"):
+            with self.subTest(variable):
+                output = launch("cohort run", 3, WRONG, variable)[1]
+                for rank in range(3):
+                    self.assertRegex(output, rf"rank {rank}: InvalidArgument: .*{variable}='soon' is no")
+                for rank in (0, 2):
+                    self.assertRegex(output, rf"rank {rank}: InvalidArgument: .*rank 1 \(")
 
     def test_what_the_program_gives_holds_and_is_named(self):
         self.check_limit(3, 3, 300.0, "timeout= of the process group", COHORT_TIMEOUT="5min")

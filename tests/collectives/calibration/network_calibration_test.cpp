@@ -55,7 +55,7 @@ double latency_us_between(bool are_containers) {
   settings.host_of = {0, 1, 2, 3};
   settings.late_percent = 0;
   settings.outside_latency = 300us;
-  settings.has_one_image = are_containers;
+  settings.is_one_machine = are_containers;
   double latency_us = 0;
   std::vector<std::function<void(Engine&)>> bodies;
   for (Rank rank = 0; rank < 4; ++rank)

@@ -321,6 +321,10 @@ TEST(Selection, containers_of_a_machine_send_few_messages_rather_than_few_rounds
   network.is_in_one_machine = true;
   reach.model = CostModel(speed, 8, network);
   EXPECT_EQ(selected(call(operator_of<AllReduce>, 8), reach), "tree");
+  network.is_tcp = false;
+  reach.model = CostModel(speed, 8, network);
+  EXPECT_EQ(selected(call(operator_of<AllReduce>, 8), reach), "recursive_doubling") << "a device's work";
+  network.is_tcp = true;
   speed.ranks_per_core = 1;
   reach.model = CostModel(speed, 8, network);
   EXPECT_EQ(selected(call(operator_of<AllReduce>, 8), reach), "one_shot") << "each has a core";
@@ -334,8 +338,14 @@ TEST(NetworkSpeed, is_in_one_machine_where_one_kernel_has_all_hosts) {
     membership.peers[rank].host_id.front() = std::byte{static_cast<std::uint8_t>(rank)};
   }
   EXPECT_TRUE(NetworkSpeed::between(membership).is_in_one_machine);
-  membership.peers[2].machine = 1;
-  EXPECT_FALSE(NetworkSpeed::between(membership).is_in_one_machine);
+  const NetworkSpeed inside = NetworkSpeed::between(membership);
+  membership.peers[2].machine_id = 1;
+  NetworkSpeed measured = NetworkSpeed::between(membership);
+  EXPECT_FALSE(measured.is_in_one_machine);
+  EXPECT_LT(inside.latency_us, measured.latency_us);
+  measured.latency_us = 200;
+  EXPECT_EQ(inside.by(measured).latency_us, inside.latency_us) << "a group within a machine of several";
+  EXPECT_EQ(NetworkSpeed::between(membership).by(measured).latency_us, 200);
 }
 
 TEST(NetworkSpeed, is_rdma_where_the_devices_of_all_ranks_are_on_one_network) {

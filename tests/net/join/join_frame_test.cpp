@@ -24,7 +24,7 @@ PeerInfo rank_3() {
   info.incarnation = 0x0123456789abcdef;
   info.engine = 0xfedcba9876543210;
   info.host_id.fill(std::byte{0x5a});
-  info.machine = 0x0011223344556677;
+  info.machine_id = 0x0011223344556677;
   for (const std::size_t core : {0, 1, 63, 64, 127, 500, 1023}) info.cores.set(core);
   info.host = "node7";
   info.data_address = Address::parse("10.0.0.2:4711");
@@ -38,7 +38,7 @@ void expect_equal(const PeerInfo& one, const PeerInfo& other) {
   EXPECT_EQ(one.incarnation, other.incarnation);
   EXPECT_EQ(one.engine, other.engine);
   EXPECT_EQ(one.host_id, other.host_id);
-  EXPECT_EQ(one.machine, other.machine);
+  EXPECT_EQ(one.machine_id, other.machine_id);
   EXPECT_EQ(one.cores, other.cores);
   EXPECT_EQ(one.host, other.host);
   EXPECT_EQ(one.data_address.size_bytes(), other.data_address.size_bytes());

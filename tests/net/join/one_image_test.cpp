@@ -18,8 +18,9 @@ using ::cohort::test::Joined;
 using ::cohort::test::kind_of;
 using ::testing::HasSubstr;
 
-/// What rank 0 of two is told, each on a host of its own.
-Joined join_on_clones(const std::function<void(JoinOptions&)>& adjust) {
+/// What rank 0 of two is told, each on a host of its own, and then `look` with what it knows.
+Joined join_on_clones(const std::function<void(JoinOptions&)>& adjust,
+                      const std::function<void(const Membership&)>& look = nullptr) {
   world::Settings settings;
   settings.host_of = {0, 1};
   settings.has_one_image = true;
@@ -33,6 +34,7 @@ Joined join_on_clones(const std::function<void(JoinOptions&)>& adjust) {
       Joined outcome;
       engine.run(::cohort::test::join_into(engine, world[rank], outcome));
       joined[rank].error = outcome.error;
+      if (look && outcome.membership) look(*outcome.membership);
     });
   }
   ::cohort::test::run_world(settings, bodies);
@@ -46,12 +48,30 @@ TEST(OneImage, of_two_hosts_is_told_at_the_deadline_with_what_to_do) {
   EXPECT_THAT(joined.error->what(),
               HasSubstr("rank 0 and rank 1, which take each other for ranks of one host"));
   EXPECT_THAT(joined.error->what(), HasSubstr("COHORT_HOST_ID"));
+  EXPECT_THAT(joined.error->what(), HasSubstr("COHORT_MACHINE_ID"));
 }
 
 TEST(OneImage, joins_with_host_ids_of_their_own) {
   const Joined joined =
       join_on_clones([](JoinOptions& options) { options.host_id = std::to_string(options.rank); });
   EXPECT_EQ(kind_of(joined.error), "no error");
+}
+
+TEST(OneImage, has_its_cores_once_unless_machines_are_told_apart) {
+  for (const bool are_told_apart : {false, true}) {
+    std::size_t looks = 0;
+    const auto adjust = [&](JoinOptions& options) {
+      options.host_id = std::to_string(options.rank);
+      if (are_told_apart) options.machine_id = options.host_id;
+    };
+    const Joined joined = join_on_clones(adjust, [&](const Membership& membership) {
+      EXPECT_EQ(membership.shares_machine(1 - membership.rank), !are_told_apart);
+      EXPECT_EQ(membership.engines_per_core(), are_told_apart ? 1 : 2);
+      ++looks;
+    });
+    EXPECT_EQ(kind_of(joined.error), "no error");
+    EXPECT_EQ(looks, 2);
+  }
 }
 
 }  // namespace

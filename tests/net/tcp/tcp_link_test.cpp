@@ -28,6 +28,28 @@ Task<std::pair<Socket, Socket>> connect(Engine& engine) {
   co_return ends;
 }
 
+/// What one send takes to a rank on this host or another one, which may be a container of this machine, where
+/// both have the only core.
+std::size_t piece_bytes(bool is_on_this_host, bool is_on_this_machine) {
+  Membership job;
+  job.peers.resize(2);
+  for (Rank rank = 0; rank < 2; ++rank) {
+    job.peers[rank].rank = rank;
+    job.peers[rank].engine = rank;
+    job.peers[rank].cores.set(0);
+  }
+  if (!is_on_this_host) job.peers[1].host_id.front() = std::byte{1};
+  if (!is_on_this_machine) job.peers[1].machine_id = 1;
+  return tcp::piece_bytes_to(job, 1);
+}
+
+TEST(TcpLinkPieces, are_small_to_another_host_where_each_rank_has_a_core) {
+  EXPECT_EQ(piece_bytes(false, false), tuning::sockets::kPieceBetweenHosts);
+  EXPECT_EQ(piece_bytes(false, true), tuning::sockets::kPiece) << "two ranks share a core";
+  EXPECT_EQ(piece_bytes(true, true), tuning::sockets::kPiece);
+  EXPECT_LT(tuning::sockets::kPieceBetweenHosts, tuning::sockets::kPiece);
+}
+
 /// A link of rank 0 to a rank 1 that the test plays itself, byte by byte.
 class TcpLinkToRawPeer : public ::testing::Test {
  protected:
@@ -38,7 +60,7 @@ class TcpLinkToRawPeer : public ::testing::Test {
   void run(Body& body) {
     auto whole = [&]() -> Task<> {
       std::pair<Socket, Socket> ends = co_await connect(engine_);
-      TcpLink link(engine_, std::move(ends.first), host_, 0, 1, kLane);
+      TcpLink link(engine_, std::move(ends.first), host_, 0, 1, kLane, tuning::sockets::kPiece);
       TaskScope services;
       services.spawn(link.serve());
       const auto error = co_await error_of(with_deadline(std::chrono::seconds(60), body(link, ends.second)));
@@ -439,7 +461,7 @@ TEST_F(TcpLinkToRawPeer, writing_on_after_the_collective_is_over_fails_the_link_
 TEST_F(TcpLinkToRawPeer, served_in_a_scope_that_is_cancelled_ends_without_a_report) {
   auto whole = [&]() -> Task<> {
     std::pair<Socket, Socket> ends = co_await connect(engine_);
-    TcpLink link(engine_, std::move(ends.first), host_, 0, 1, kLane);
+    TcpLink link(engine_, std::move(ends.first), host_, 0, 1, kLane, tuning::sockets::kPiece);
     TaskScope services;
     services.spawn(link.serve());
     co_await take_turns();
