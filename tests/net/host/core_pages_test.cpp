@@ -39,6 +39,7 @@ TEST_F(CorePages, are_not_there_where_ranks_take_turns_or_live_on_one_engine) {
   EXPECT_TRUE(host::CorePages(engines_[0], crowded).descriptors_for(1).empty());
   Membership together = member_of_two(0, 2);
   together.peers[1].visible_process = together.peers[0].visible_process;
+  together.peers[1].engine = together.peers[0].engine;
   EXPECT_TRUE(host::CorePages(engines_[0], together).descriptors_for(1).empty());
   Membership apart = member_of_two(0, 2);
   apart.peers[1].host_id[0] = std::byte{1};

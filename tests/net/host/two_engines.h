@@ -20,7 +20,7 @@ inline Membership member_of_two(Rank rank, std::size_t cores) {
     PeerInfo& info = membership.peers.emplace_back();
     info.rank = peer;
     info.process = info.visible_process = 100 + peer;
-    info.incarnation = 1 + peer;
+    info.incarnation = info.engine = 1 + peer;
     for (std::size_t core = 0; core < cores; ++core) info.cores.set(core);
   }
   return membership;
