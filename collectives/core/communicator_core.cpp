@@ -35,7 +35,7 @@ std::string session_of(std::uint32_t process) {
   return text ? text->substr(0, text->find(' ')) : std::string();
 }
 
-/// Whether a rank of this host is in another container or session, to which no core goes that this one
+/// Whether a rank of this machine is in another container or session, to which no core goes that this one
 /// yields.
 bool is_any_apart(const Membership& membership) {
   if (!membership.are_processes_seen) return false;
@@ -43,7 +43,8 @@ bool is_any_apart(const Membership& membership) {
   const bool by_session = groups && groups->starts_with('1');
   const std::string own = session_of(membership.self().visible_process);
   for (Rank rank = 0; rank < membership.size; ++rank) {
-    if (!membership.shares_host(rank)) continue;
+    if (!membership.shares_machine(rank)) continue;
+    if (!membership.shares_host(rank)) return true;
     const std::uint32_t process = membership.peers[rank].visible_process;
     if (process == 0 || (by_session && session_of(process) != own)) return true;
   }
