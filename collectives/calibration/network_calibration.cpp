@@ -31,33 +31,25 @@ constexpr Duration kMostForFigures = std::chrono::milliseconds(300);
 /// What takes longer is measured once.
 constexpr double kLongUs = 2000;
 
-using Where = NetworkCalibration::Where;
-
-/// The lower ranks of those that measure, each with the next one.
-template <Where kWhere>
-std::vector<Rank> first_of_pairs(const Hosts& hosts) {
-  std::vector<Rank> first;
-  for (Rank rank = 0; rank + 1 < hosts.ranks(); ++rank) {
-    const bool share_host = hosts.host_of(rank) == hosts.host_of(rank + 1);
-    if (share_host != (kWhere == Where::inside)) continue;
-    first.push_back(rank++);  // the next one has its partner
-  }
-  return first;
-}
+using Pairs = NetworkCalibration::Pairs;
 
 /// With whom this rank measures.
-template <Where kWhere>
+template <Pairs kPairs>
 std::optional<Rank> partner(const Exec& x) {
-  for (const Rank rank : first_of_pairs<kWhere>(x.hosts())) {
+  for (Rank rank = 0; rank + 1 < x.size(); ++rank) {
+    const bool share_host = x.hosts().host_of(rank) == x.hosts().host_of(rank + 1);
+    if (share_host != kPairs.share_host) continue;
     if (x.rank() == rank) return rank + 1;
     if (x.rank() == rank + 1) return rank;
+    if (kPairs.is_first_only) break;
+    ++rank;  // the next one has its partner
   }
   return std::nullopt;
 }
 
-template <Where kWhere>
+template <Pairs kPairs>
 Task<> there_and_back(Exec& x, Barrier) {
-  const std::optional<Rank> peer = partner<kWhere>(x);
+  const std::optional<Rank> peer = partner<kPairs>(x);
   if (!peer) co_return;
   Link& link = x.link(*peer);
   if (x.rank() < *peer) co_await link.post(Signal::Ack);
@@ -66,9 +58,9 @@ Task<> there_and_back(Exec& x, Barrier) {
 }
 
 /// The lower rank of each pair gives the other one so many.
-template <Where kWhere, std::size_t kMost>
+template <Pairs kPairs, std::size_t kMost>
 Task<> with_bytes(Exec& x, Barrier) {
-  const std::optional<Rank> peer = partner<kWhere>(x);
+  const std::optional<Rank> peer = partner<kPairs>(x);
   if (!peer) co_return;
   Link& link = x.link(*peer);
   const std::size_t bytes = std::min(kMost, x.ccl_bytes());
@@ -81,26 +73,25 @@ Task<> with_bytes(Exec& x, Barrier) {
   }
 }
 
-template <Where kWhere>
-const Algorithm<Barrier> kThereAndBack = {
-    .name = kWhere == Where::inside ? "measure_inside" : "measure_network",
-    .needs = links_to_neighbours,
-    .schedule = there_and_back<kWhere>};
-template <Where kWhere>
+template <Pairs kPairs>
+const Algorithm<Barrier> kThereAndBack = {.name = kPairs.share_host ? "measure_inside" : "measure_network",
+                                          .needs = links_to_neighbours,
+                                          .schedule = there_and_back<kPairs>};
+template <Pairs kPairs>
 const Algorithm<Barrier> kWithBytes = {
-    .name = kWhere == Where::inside ? "measure_bytes_inside" : "measure_bytes_on_network",
+    .name = kPairs.share_host ? "measure_bytes_inside" : "measure_bytes_on_network",
     .needs = links_to_neighbours,
-    .schedule = with_bytes<kWhere, kMostLargeBytes>};
+    .schedule = with_bytes<kPairs, kMostLargeBytes>};
 template <std::size_t kMost>
 const Algorithm<Barrier> kOfConnections = {.name = "measure_connections",
                                            .needs = links_to_neighbours,
-                                           .schedule = with_bytes<Where::between, kMost>};
+                                           .schedule = with_bytes<Pairs{.share_host = false}, kMost>};
 
 // What links are provided for is known by its address.
-template <Where kWhere>
-const AnyAlgorithm kMeasureSignals = kThereAndBack<kWhere>;
-template <Where kWhere>
-const AnyAlgorithm kMeasureBytes = kWithBytes<kWhere>;
+template <Pairs kPairs>
+const AnyAlgorithm kMeasureSignals = kThereAndBack<kPairs>;
+template <Pairs kPairs>
+const AnyAlgorithm kMeasureBytes = kWithBytes<kPairs>;
 template <std::size_t kMost>
 const AnyAlgorithm kMeasureConnections = kOfConnections<kMost>;
 
@@ -132,14 +123,27 @@ Task<double> NetworkCalibration::agreed_time(const AnyAlgorithm& algorithm) {
   co_return us;
 }
 
-template <Where kWhere>
+template <Pairs kPairs>
 Task<NetworkCalibration::Way> NetworkCalibration::time_way() {
-  const double there_and_back = co_await agreed_time(kMeasureSignals<kWhere>);
-  const double with_bytes = co_await agreed_time(kMeasureBytes<kWhere>);
+  const double there_and_back = co_await agreed_time(kMeasureSignals<kPairs>);
+  const double with_bytes = co_await agreed_time(kMeasureBytes<kPairs>);
   const auto bytes = static_cast<double>(std::min(kMostLargeBytes, reach_.buffer_bytes));
   if (with_bytes == 0) co_return Way{.latency_us = there_and_back / 2};
   co_return Way{.latency_us = there_and_back / 2,
                 .byte_us = std::max(0.0, with_bytes - there_and_back) / bytes};
+}
+
+template <bool kIsFirstOnly>
+Task<NetworkCalibration::Ways> NetworkCalibration::time_ways() {
+  constexpr Pairs kBetween{.share_host = false, .is_first_only = kIsFirstOnly};
+  constexpr Pairs kInside{.share_host = true, .is_first_only = kIsFirstOnly};
+  co_await connect(kMeasureSignals<kBetween>);
+  co_await connect(kMeasureSignals<kInside>);
+  together_.allow(std::min(budget_, kMostForFigures));
+  Ways ways;
+  ways.between = co_await time_way<kBetween>();
+  ways.inside = co_await time_way<kInside>();
+  co_return ways;
 }
 
 Task<CostModel> NetworkCalibration::measure() {
@@ -147,11 +151,13 @@ Task<CostModel> NetworkCalibration::measure() {
   const std::optional<KnownFigures::OfNetwork> known = co_await together_.known_to_all(known_.network());
   if (known) co_return model_by(*known);
   together_.allow(budget_);
-  co_await connect(kMeasureSignals<Where::between>);
-  co_await connect(kMeasureSignals<Where::inside>);
-  together_.allow(std::min(budget_, kMostForFigures));
-  const Way between = co_await time_way<Where::between>();
-  const Way inside = co_await time_way<Where::inside>();
+  Ways ways;
+  if (reach_.model.is_network_work())
+    ways = co_await time_ways<true>();
+  else
+    ways = co_await time_ways<false>();
+  const Way between = ways.between;
+  const Way inside = ways.inside;
   std::array<double, 2> agreed = {together_.spread, use_connections_ ? 1.0 : 0.0};
   co_await together_.agree_on_slowest(agreed);
   Spread spread;
@@ -193,15 +199,8 @@ Task<NetworkCalibration::Spread> NetworkCalibration::best_connections(double byt
   co_return best;
 }
 
-/// All of them measure at once.
-double NetworkCalibration::pairs_of_core() const {
-  const auto pairs = static_cast<double>(first_of_pairs<Where::between>(reach_.hosts).size());
-  return pairs * reach_.model.speed().ranks_per_core / reach_.hosts.ranks();
-}
-
 /// What was measured of a way includes the work at its ends, which counts by itself. What is as slow inside
-/// of a host as between hosts was disturbed. Pairs whose way is work of the cores that they share wait for
-/// each other.
+/// of a host as between hosts was disturbed.
 CostModel NetworkCalibration::model_by(const KnownFigures::OfNetwork& figures) const {
   const unsigned connections = figures[4] > 1 ? kConnectionsToMeasure : 1;
   use(connections, connections);
@@ -215,9 +214,7 @@ CostModel NetworkCalibration::model_by(const KnownFigures::OfNetwork& figures) c
   NetworkSpeed network = reach_.model.network();
   network.is_measured = figures[0] > 0;
   inside.is_measured = figures[2] > 0 && is_less_inside;
-  const double way_us =
-      reach_.model.is_network_work() ? figures[0] / std::max(1.0, pairs_of_core()) : figures[0];
-  if (figures[0] > 0) network.latency_us = std::max(0.0, way_us - speed.message_us);
+  if (figures[0] > 0) network.latency_us = std::max(0.0, figures[0] - speed.message_us);
   if (figures[1] > speed.byte_us) network.byte_us = figures[1];
   if (inside.is_measured) inside.latency_us = std::max(0.0, figures[2] - inside.message_us);
   if (inside.is_measured && figures[3] > 0) inside.byte_us = figures[3];

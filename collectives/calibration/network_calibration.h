@@ -13,10 +13,15 @@ namespace cohort {
 /// host to host, and from rank to rank inside of one. All ranks call the same.
 ///
 /// Neighbours measure in pairs, all pairs at once, each rank in one at most; the slowest pair counts. Between
-/// hosts where ranks of two hosts follow one another, inside where two of one do.
+/// hosts where ranks of two hosts follow one another, inside where two of one do. Where one machine's cores
+/// do it all, pairs would measure each other's work: the first pair stands for all.
 class NetworkCalibration {
  public:
-  enum class Where : std::uint8_t { inside, between };
+  /// Which neighbours measure: of two hosts or of one, all such pairs or the first.
+  struct Pairs {
+    bool share_host = false;
+    bool is_first_only = false;
+  };
   /// As Transport::use_connections().
   using UseConnections = std::function<void(unsigned spread_over, unsigned made)>;
 
@@ -43,8 +48,14 @@ class NetworkCalibration {
     double latency_us = 0;  ///< of a signal, with the work at both ends
     double byte_us = 0;     ///< of a large message
   };
-  template <Where kWhere>
+  struct Ways {
+    Way between;
+    Way inside;
+  };
+  template <Pairs kPairs>
   Task<Way> time_way();
+  template <bool kIsFirstOnly>
+  Task<Ways> time_ways();
   [[nodiscard]] Call call_of(const AnyAlgorithm& algorithm) const;
   Task<> connect(const AnyAlgorithm& algorithm);
   /// 0: there was no time for it.
@@ -60,7 +71,6 @@ class NetworkCalibration {
   void use(unsigned spread_over, unsigned made) const {
     if (use_connections_) use_connections_(spread_over, made);
   }
-  [[nodiscard]] double pairs_of_core() const;
   [[nodiscard]] CostModel model_by(const KnownFigures::OfNetwork& figures) const;
 
   JointMeasurement together_;

@@ -49,12 +49,12 @@ TEST(NetworkCalibration, finds_how_far_hosts_are_apart) {
   EXPECT_LE(far_us, near_us + 600);
 }
 
-/// Of four hosts, with a core of one machine for all or for each a machine.
+/// Of four hosts, with a core of one machine for all or for each a machine; the last two are far apart.
 double latency_us_between(bool are_containers) {
   world::Settings settings;
   settings.host_of = {0, 1, 2, 3};
   settings.late_percent = 0;
-  settings.outside_latency = 300us;
+  settings.degraded = {{.from = 2, .to = 3, .latency_factor = 20}};
   settings.is_one_machine = are_containers;
   double latency_us = 0;
   std::vector<std::function<void(Engine&)>> bodies;
@@ -75,12 +75,11 @@ double latency_us_between(bool are_containers) {
   return latency_us;
 }
 
-TEST(NetworkCalibration, takes_the_way_between_containers_for_work_of_the_pairs_that_share_a_core) {
-  const double apart_us = latency_us_between(false);
-  const double together_us = latency_us_between(true);
-  EXPECT_GE(apart_us, 290);
-  EXPECT_GE(together_us, 0.4 * apart_us);
-  EXPECT_LE(together_us, 0.6 * apart_us);
+TEST(NetworkCalibration, lets_the_first_pair_of_containers_stand_for_all_that_share_a_core) {
+  EXPECT_GE(latency_us_between(false), 290);
+  const double us = latency_us_between(true);
+  EXPECT_GE(us, 20);
+  EXPECT_LE(us, 90);
 }
 
 TEST(NetworkCalibration, finds_that_a_network_is_slow) {
