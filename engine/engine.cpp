@@ -9,6 +9,7 @@
 #include <cohort/engine/tuning.h>
 
 #include <algorithm>
+#include <random>
 
 namespace cohort {
 namespace {
@@ -24,6 +25,11 @@ unsigned compute_threads_from_environment(unsigned asked, Platform& platform) {
   if (asked != 0) return asked;
   const auto configured = environment::number("COHORT_COMPUTE_THREADS", 1, 1024);
   return configured ? static_cast<unsigned>(*configured) : platform.available_cores();
+}
+
+std::uint64_t draw_number() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
 }
 
 }  // namespace
@@ -48,6 +54,7 @@ Engine::Engine(EngineOptions options)
       platform_(options.platform ? std::move(options.platform) : make_real_platform()),
       spin_budget_(spin_from_environment(options.spin)),
       previous_(current_engine),
+      number_(draw_number()),
       engines_per_core_(1.0 / platform_->available_cores()),
       inbox_(*driver_),
       pool_(inbox_, compute_threads_from_environment(options.compute_threads, *platform_)) {

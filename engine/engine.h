@@ -101,6 +101,8 @@ class Engine : Immovable {
   [[nodiscard]] Network& network() noexcept { return *network_; }
   [[nodiscard]] Platform& platform() noexcept { return *platform_; }
   [[nodiscard]] TimerQueue& timers() noexcept { return timers_; }
+  /// Random: tells engines apart, of whatever process or machine.
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   [[nodiscard]] Inbox& inbox() noexcept { return inbox_; }
   [[nodiscard]] ComputePool& compute_pool() noexcept { return pool_; }
   /// Services that live as long as the engine needs them; run() ends only after they did. The failure of one
@@ -189,6 +191,7 @@ class Engine : Immovable {
   std::size_t calls_ = 0;  ///< under way
   Duration last_wait_{0};  ///< that ended in a sleep: zero once it was counted, or another one has begun
   Engine* const previous_;
+  const std::uint64_t number_;
 
   ReadyQueue ready_;
   ReadyQueue patient_;             ///< that let others run first

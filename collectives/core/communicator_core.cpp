@@ -35,8 +35,8 @@ std::string session_of(std::uint32_t process) {
   return text ? text->substr(0, text->find(' ')) : std::string();
 }
 
-/// Whether a rank of this machine is in another container or session, to which no core goes that this one
-/// yields.
+/// Whether a rank of this machine is in another session, or on another host, and so in a container: to these
+/// no core goes that this one yields. Of hosts that a program only told apart YieldBudget finds out.
 bool is_any_apart(const Membership& membership) {
   if (!membership.are_processes_seen) return false;
   const std::optional<std::string> groups = file_text("/proc/sys/kernel/sched_autogroup_enabled");

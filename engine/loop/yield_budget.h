@@ -26,7 +26,7 @@ class YieldBudget {
     thread_local constinit YieldBudget budget;
     return budget;
   }
-  /// Ranks of this host that this process has met are of another group.
+  /// Ranks of this machine that this process has met are, or may be, of another group.
   static void expect_ranks_apart(bool are = true) noexcept {
     ranks_are_apart.store(are, std::memory_order_relaxed);
   }

@@ -48,8 +48,8 @@ struct JoinOptions {
   /// Ranks of one machine with different texts treat each other as ranks of different hosts: no shared
   /// memory.
   std::string host_id;
-  /// Ranks that one kernel seems to run and that have different texts do not share cores: for machines that
-  /// were resumed from one image, whose kernels take each other for the same.
+  /// Ranks with different texts are on different machines, which share neither memory nor cores: for machines
+  /// that were cloned or resumed from one image, whose kernels may take each other for the same.
   std::string machine_id;
   /// Of connections that leave a host: COHORT_TLS.
   Encryption encryption = Encryption::allowed;

@@ -29,15 +29,10 @@ std::uint64_t number_of(std::string_view text) {
       hash_of<sizeof(std::uint64_t)>(std::as_bytes(std::span(text.data(), text.size()))));
 }
 
-/// The same for all ranks on one engine, another for each other engine, of whatever process: what a fork
-/// leaves of the secret differs by the pid. Tells nobody where memory lies.
-std::uint64_t number_of(const Engine& engine) {
-  static const std::uint64_t secret = random_incarnation();
-  return number_of(fmt::format("{}|{}|{}", secret, current_process(), fmt::ptr(&engine)));
-}
-
-std::array<std::byte, 16> host_id(Engine& engine, std::string_view asked) {
-  const std::string fingerprint = fmt::format("{}|{}", engine.platform().host_fingerprint(), asked);
+/// Another machine is another host.
+std::array<std::byte, 16> host_id(Engine& engine, const JoinOptions& asked) {
+  const std::string fingerprint =
+      fmt::format("{}|{}|{}", engine.platform().host_fingerprint(), asked.host_id, asked.machine_id);
   return hash_of<16>(std::as_bytes(std::span(fingerprint)));
 }
 
@@ -81,8 +76,8 @@ JoinState::JoinState(Engine& on, JoinOptions asked)
   self.rank = options.rank;
   self.process = self.visible_process = identity.pid;
   self.incarnation = identity.incarnation;
-  self.engine = number_of(engine);
-  self.host_id = host_id(engine, options.host_id);
+  self.engine = engine.number();
+  self.host_id = host_id(engine, options);
   self.machine_id = machine_id(engine, options.machine_id);
   self.cores = engine.platform().usable_cores();
   self.host = engine.platform().host_name();

@@ -89,8 +89,7 @@ std::string Rendezvous::advice_on_hosts() const {
       if (!places_[rank].is_ready && membership_.peers[rank].host_id == membership_.peers[other].host_id)
         return fmt::format(
             "; if rank {} and rank {}, which take each other for ranks of one host, are on two machines of "
-            "one image, give each machine a COHORT_HOST_ID of its own, and the same text as its "
-            "COHORT_MACHINE_ID",
+            "one image, give each machine a COHORT_MACHINE_ID of its own",
             other, rank);
   return "";
 }

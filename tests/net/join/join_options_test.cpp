@@ -45,6 +45,7 @@ class JoinOptionsFromEnvironment : public ::testing::Test {
                              "COHORT_AUTH",
                              "COHORT_TLS",
                              "COHORT_HOST_ID",
+                             "COHORT_MACHINE_ID",
                              "COHORT_HOST_TIMEOUT",
                              "COHORT_SECRET_FD",
                              "COHORT_SECRET_FILE",
@@ -125,6 +126,7 @@ TEST_F(JoinOptionsFromEnvironment, everything_is_read) {
   set("COHORT_AUTH", "none");
   set("COHORT_TLS", "off");
   set("COHORT_HOST_ID", "left half");
+  set("COHORT_MACHINE_ID", "clone 2");
   const JoinOptions options = JoinOptions::from_environment();
   EXPECT_EQ(options.rank, 3U);
   EXPECT_EQ(options.size, 8U);
@@ -135,6 +137,7 @@ TEST_F(JoinOptionsFromEnvironment, everything_is_read) {
   EXPECT_TRUE(options.is_unauthenticated);
   EXPECT_EQ(options.encryption, Encryption::forbidden);
   EXPECT_EQ(options.host_id, "left half");
+  EXPECT_EQ(options.machine_id, "clone 2");
 }
 
 TEST_F(JoinOptionsFromEnvironment, encryption_needs_a_secret) {

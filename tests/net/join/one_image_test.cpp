@@ -47,25 +47,26 @@ TEST(OneImage, of_two_hosts_is_told_at_the_deadline_with_what_to_do) {
   EXPECT_THAT(joined.error->what(), HasSubstr("a firewall is between them"));
   EXPECT_THAT(joined.error->what(),
               HasSubstr("rank 0 and rank 1, which take each other for ranks of one host"));
-  EXPECT_THAT(joined.error->what(), HasSubstr("COHORT_HOST_ID"));
   EXPECT_THAT(joined.error->what(), HasSubstr("COHORT_MACHINE_ID"));
 }
 
-TEST(OneImage, joins_with_host_ids_of_their_own) {
-  const Joined joined =
-      join_on_clones([](JoinOptions& options) { options.host_id = std::to_string(options.rank); });
-  EXPECT_EQ(kind_of(joined.error), "no error");
+TEST(OneImage, joins_with_ids_of_hosts_or_of_machines) {
+  for (std::string JoinOptions::*id : {&JoinOptions::host_id, &JoinOptions::machine_id}) {
+    const Joined joined =
+        join_on_clones([&](JoinOptions& options) { options.*id = std::to_string(options.rank); });
+    EXPECT_EQ(kind_of(joined.error), "no error");
+  }
 }
 
 TEST(OneImage, has_its_cores_once_unless_machines_are_told_apart) {
   for (const bool are_told_apart : {false, true}) {
     std::size_t looks = 0;
     const auto adjust = [&](JoinOptions& options) {
-      options.host_id = std::to_string(options.rank);
-      if (are_told_apart) options.machine_id = options.host_id;
+      (are_told_apart ? options.machine_id : options.host_id) = std::to_string(options.rank);
     };
     const Joined joined = join_on_clones(adjust, [&](const Membership& membership) {
       EXPECT_EQ(membership.shares_machine(1 - membership.rank), !are_told_apart);
+      EXPECT_FALSE(membership.shares_host(1 - membership.rank));
       EXPECT_EQ(membership.engines_per_core(), are_told_apart ? 1 : 2);
       ++looks;
     });
