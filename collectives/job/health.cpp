@@ -134,6 +134,7 @@ std::string Health::whereabouts_of(Rank peer) const {
       return fmt::format("nothing has come from its host for {:.1f} s",
                          std::chrono::duration<double>(silence).count());
   }
+  if (is_joining(peer)) return "it has not joined yet";
   return peers_[peer].is_in.empty() ? "" : fmt::format("it is in {}", peers_[peer].is_in);
 }
 

@@ -138,6 +138,11 @@ class Health final : public ControlPlane::Handler, Immovable {
     const std::optional<std::uint64_t>& stalled_in = state.stalled_in;
     return (state.has_answered && state.is_waiting) || (stalled_in && *stalled_in + 1 >= sequence);
   }
+  /// Whether a peer has said, since it was asked, that it has not joined yet, and waits for others in that.
+  [[nodiscard]] bool is_joining(Rank peer) const noexcept {
+    const PeerState& state = peers_[peer];
+    return state.has_answered && state.is_waiting && state.stalled_in == 0 && state.last_seen == 0;
+  }
   /// The highest collective that a peer is known to have started.
   [[nodiscard]] std::uint64_t last_seen(Rank peer) const noexcept {
     const PeerState& state = peers_[peer];

@@ -91,6 +91,30 @@ TEST(Whereabouts, of_a_rank_that_is_in_another_call_are_told_to_who_receives_fro
                   HasSubstr("rank 1: it is in all_reduce(float32 sum, count 2) #1"));
 }
 
+/// Rank 3 waits for what rank 2 sent, and rank 1 for rank 3, while the other two are through.
+TEST(Whereabouts, of_ranks_that_wait_for_each_other_as_they_join_nobody_is_blamed) {
+  CommunicatorOptions options = with_timeout(3s);
+  options.join.timeout = 20s;
+  const auto body = [](Communicator& comm) -> Task<> {
+    std::array<float, 2> values{};
+    co_await comm.all_reduce(values, ReduceOp::sum);
+  };
+  int without_culprit = 0;
+  for (std::uint64_t step = 20; step < 120; step += 2) {
+    world::Settings settings = world_on({0, 0, 1, 2});
+    settings.lost = {{.from = 2, .to = 3, .step = step}};
+    for (const test::Outcome& outcome : test::outcomes_of_ranks_in_world(settings, body, options)) {
+      if (!outcome.error) continue;
+      const std::optional<Rank> culprit = outcome.error->culprit();
+      EXPECT_TRUE(!culprit || culprit == 2U || culprit == 3U)
+          << "step " << step << ": " << outcome.error->what();
+      const std::string text = outcome.error->what();
+      without_culprit += !culprit && text.find("rank 1: it has not joined yet") != std::string::npos ? 1 : 0;
+    }
+  }
+  EXPECT_GE(without_culprit, 1) << "these moments are none in which two ranks are through";
+}
+
 /// Both ways, as when a cable is pulled out.
 TEST(Whereabouts, a_host_from_which_nothing_comes_is_told_from_a_rank_that_computes) {
   constexpr Rank kAway = 2;
