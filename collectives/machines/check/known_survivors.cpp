@@ -42,6 +42,10 @@ bool is_rank_1_from_rank_0(const Case&, const Mutant& mutant) {
 
 bool is_of_root(const Case& one, const Mutant& mutant) { return mutant.task.rank == one.options.root; }
 
+bool is_first_rank_in_place(const Case& one, const Mutant& mutant) {
+  return mutant.task.rank == 0 && one.options.is_in_place;
+}
+
 bool is_send_before(const Case&, const Mutant& mutant) { return mutant.changed.kind == TaskKind::send; }
 
 constexpr std::string_view kPartialSums =
@@ -67,6 +71,9 @@ constexpr KnownSurvivor kKnownSurvivors[] = {
     {Ops("scan"), "slots", Kinds(ChangeKind::swap), TaskKind::reduce,
      "who first refers reads slots and its own input, which last beyond the phase: right, but later",
      is_phase_before_who_first_refers},
+    {Ops("scan"), "slots", Kinds(ChangeKind::window), TaskKind::copy,
+     "in place, the first rank's result is its input, wherever it is copied to: right, but copied",
+     is_first_rank_in_place},
     {Ops("exclusive_scan"), "slots", Kinds(ChangeKind::swap), TaskKind::copy,
      "a slot lasts beyond the phase that ends the use of inputs: right, but later",
      is_phase_before_reading_a_slot},
