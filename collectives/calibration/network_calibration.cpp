@@ -160,8 +160,10 @@ Task<CostModel> NetworkCalibration::measure() {
   const Way inside = ways.inside;
   std::array<double, 2> agreed = {together_.spread, use_connections_ ? 1.0 : 0.0};
   co_await together_.agree_on_slowest(agreed);
-  Spread spread;  // of work nothing is saved by more connections
-  if (agreed[1] != 0 && !reach_.model.is_network_work()) spread = co_await best_connections(between.byte_us);
+  // More connections save nothing of work.
+  const bool may_spread = agreed[1] != 0 && !reach_.model.is_network_work();
+  Spread spread;
+  if (may_spread) spread = co_await best_connections(between.byte_us);
   const double byte_us = spread.connections > 1 ? spread.byte_us : between.byte_us;
   const KnownFigures::OfNetwork figures = {
       {between.latency_us, byte_us, inside.latency_us, inside.byte_us, spread.connections}};

@@ -13,8 +13,8 @@ namespace cohort {
 /// host to host, and from rank to rank inside of one. All ranks call the same.
 ///
 /// Neighbours measure in pairs, all pairs at once, each rank in one at most; the slowest pair counts. Between
-/// hosts where ranks of two hosts follow one another, inside where two of one do. Where all
-/// share one machine's cores, pairs would measure each other's work: the first one stands for all.
+/// hosts where ranks of two hosts follow one another, inside where two of one do. Where all share one
+/// machine's cores, pairs would measure each other's work: the first one stands for all.
 class NetworkCalibration {
  public:
   /// Which neighbours measure: of two hosts or of one, all such pairs or the first.
