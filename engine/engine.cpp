@@ -2,14 +2,17 @@
 #include <cohort/engine/engine.h>
 
 #include <cohort/engine/assert.h>
+#include <cohort/engine/error.h>
 #include <cohort/engine/io/choose_driver.h>
 #include <cohort/engine/loop/yield_budget.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/processor.h>
 #include <cohort/engine/tuning.h>
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <random>
+#include <cerrno>
 
 namespace cohort {
 namespace {
@@ -28,8 +31,9 @@ unsigned compute_threads_from_environment(unsigned asked, Platform& platform) {
 }
 
 std::uint64_t draw_number() {
-  std::random_device random;
-  return std::uint64_t{random()} << 32 | random();
+  std::uint64_t number = 0;
+  if (::getentropy(&number, sizeof number) != 0) throw system_error(errno, "drawing the number of an engine");
+  return number;
 }
 
 }  // namespace

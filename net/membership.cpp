@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cohort/net/membership.h>
 
+#include <cohort/engine/system/autogroup.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -70,6 +72,15 @@ CoreSet Membership::cores_of_machine() const {
   for (const PeerInfo& peer : peers)
     if (shares_machine(peer.rank)) cores |= peer.cores;
   return cores;
+}
+
+bool Membership::is_any_apart() const {
+  if (!are_processes_seen) return false;
+  const std::string own = autogroup_of(self().visible_process);
+  return std::ranges::any_of(peers, [&](const PeerInfo& peer) {
+    if (!shares_machine(peer.rank)) return false;
+    return !shares_host(peer.rank) || peer.visible_process == 0 || autogroup_of(peer.visible_process) != own;
+  });
 }
 
 }  // namespace cohort

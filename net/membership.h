@@ -91,6 +91,10 @@ struct Membership {
   [[nodiscard]] std::size_t ranks_of_machine() const;
   /// Of all ranks of this machine.
   [[nodiscard]] CoreSet cores_of_machine() const;
+  /// Whether a core that this rank yields goes to no other rank of its machine: because that is in another
+  /// session, or on another host, and so in a container. Of hosts that a program only told apart YieldBudget
+  /// finds out. Blocks.
+  [[nodiscard]] bool is_any_apart() const;
 };
 
 }  // namespace cohort

@@ -33,14 +33,14 @@ constexpr double kLongUs = 2000;
 
 using Pairs = NetworkCalibration::Pairs;
 
-/// With whom this rank measures.
+/// With whom that rank measures.
 template <Pairs kPairs>
-std::optional<Rank> partner(const Exec& x) {
-  for (Rank rank = 0; rank + 1 < x.size(); ++rank) {
-    const bool share_host = x.hosts().host_of(rank) == x.hosts().host_of(rank + 1);
+std::optional<Rank> partner(const Hosts& hosts, Rank self) {
+  for (Rank rank = 0; rank + 1 < hosts.ranks(); ++rank) {
+    const bool share_host = hosts.host_of(rank) == hosts.host_of(rank + 1);
     if (share_host != kPairs.share_host) continue;
-    if (x.rank() == rank) return rank + 1;
-    if (x.rank() == rank + 1) return rank;
+    if (self == rank) return rank + 1;
+    if (self == rank + 1) return rank;
     if (kPairs.is_first_only) break;
     ++rank;  // the next one has its partner
   }
@@ -49,7 +49,7 @@ std::optional<Rank> partner(const Exec& x) {
 
 template <Pairs kPairs>
 Task<> there_and_back(Exec& x, Barrier) {
-  const std::optional<Rank> peer = partner<kPairs>(x);
+  const std::optional<Rank> peer = partner<kPairs>(x.hosts(), x.rank());
   if (!peer) co_return;
   Link& link = x.link(*peer);
   if (x.rank() < *peer) co_await link.post(Signal::Ack);
@@ -60,7 +60,7 @@ Task<> there_and_back(Exec& x, Barrier) {
 /// The lower rank of each pair gives the other one so many.
 template <Pairs kPairs, std::size_t kMost>
 Task<> with_bytes(Exec& x, Barrier) {
-  const std::optional<Rank> peer = partner<kPairs>(x);
+  const std::optional<Rank> peer = partner<kPairs>(x.hosts(), x.rank());
   if (!peer) co_return;
   Link& link = x.link(*peer);
   const std::size_t bytes = std::min(kMost, x.ccl_bytes());
@@ -125,8 +125,11 @@ Task<double> NetworkCalibration::agreed_time(const AnyAlgorithm& algorithm) {
 
 template <Pairs kPairs>
 Task<NetworkCalibration::Way> NetworkCalibration::time_way() {
+  const double spread = together_.spread;
   const double there_and_back = co_await agreed_time(kMeasureSignals<kPairs>);
   const double with_bytes = co_await agreed_time(kMeasureBytes<kPairs>);
+  const bool has_partner = partner<kPairs>(reach_.hosts, together_.membership().rank).has_value();
+  if (!has_partner) together_.spread = spread;  // its calls had nothing to do
   const auto bytes = static_cast<double>(std::min(kMostLargeBytes, reach_.buffer_bytes));
   if (with_bytes == 0) co_return Way{.latency_us = there_and_back / 2};
   co_return Way{.latency_us = there_and_back / 2,
@@ -147,21 +150,21 @@ Task<NetworkCalibration::Ways> NetworkCalibration::time_ways() {
 }
 
 Task<CostModel> NetworkCalibration::measure() {
-  use(1, kConnectionsToMeasure);  // of the links that are made meanwhile
+  const bool may_gain = !reach_.model.is_network_work();  // more connections save nothing of work
+  if (may_gain) use(1, kConnectionsToMeasure);            // of the links that are made meanwhile
   const std::optional<KnownFigures::OfNetwork> known = co_await together_.known_to_all(known_.network());
   if (known) co_return model_by(*known);
   together_.allow(budget_);
   Ways ways;
-  if (reach_.model.is_network_work())
-    ways = co_await time_ways<true>();
-  else
+  if (may_gain)
     ways = co_await time_ways<false>();
+  else
+    ways = co_await time_ways<true>();
   const Way between = ways.between;
   const Way inside = ways.inside;
   std::array<double, 2> agreed = {together_.spread, use_connections_ ? 1.0 : 0.0};
   co_await together_.agree_on_slowest(agreed);
-  // More connections save nothing of work.
-  const bool may_spread = agreed[1] != 0 && !reach_.model.is_network_work();
+  const bool may_spread = agreed[1] != 0 && may_gain;
   Spread spread;
   if (may_spread) spread = co_await best_connections(between.byte_us);
   const double byte_us = spread.connections > 1 ? spread.byte_us : between.byte_us;

@@ -38,8 +38,8 @@ class NetworkCalibration {
 
   /// The model with what was measured in place of what was assumed: the same on all ranks. 14 calls of each
   /// of four kinds, on links of neighbours, or one of each kind where one takes more than 2 ms; and, if some
-  /// rank measures connections, three messages of up to 4 MiB over one and over several by turns, and again
-  /// if several win.
+  /// rank measures connections and hosts are machines of their own, three messages of up to 4 MiB over one
+  /// and over several by turns, and again if several win.
   Task<CostModel> measure();
 
  private:

@@ -6,7 +6,6 @@
 #include <cohort/engine/assert.h>
 #include <cohort/engine/failure.h>
 #include <cohort/engine/loop/yield_budget.h>
-#include <cohort/engine/system/file_text.h>
 #include <cohort/engine/tuning.h>
 
 #include <fmt/format.h>
@@ -27,28 +26,6 @@ constexpr int kPartForLinks = 30;
 bool is_finding(const std::exception_ptr& failure) {
   const std::optional<Error> error = failure ? error_in(failure) : std::nullopt;
   return error && (error->kind() == ErrorKind::Mismatch || is_own_fault(error->kind()));
-}
-
-/// The group of sessions that the kernel gives cores to by turns, such as "/autogroup-103"; empty: not known.
-std::string session_of(std::uint32_t process) {
-  const std::optional<std::string> text = file_text(fmt::format("/proc/{}/autogroup", process));
-  return text ? text->substr(0, text->find(' ')) : std::string();
-}
-
-/// Whether a rank of this machine is in another session, or on another host, and so in a container: to these
-/// no core goes that this one yields. Of hosts that a program only told apart YieldBudget finds out.
-bool is_any_apart(const Membership& membership) {
-  if (!membership.are_processes_seen) return false;
-  const std::optional<std::string> groups = file_text("/proc/sys/kernel/sched_autogroup_enabled");
-  const bool by_session = groups && groups->starts_with('1');
-  const std::string own = session_of(membership.self().visible_process);
-  for (Rank rank = 0; rank < membership.size; ++rank) {
-    if (!membership.shares_machine(rank)) continue;
-    if (!membership.shares_host(rank)) return true;
-    const std::uint32_t process = membership.peers[rank].visible_process;
-    if (process == 0 || (by_session && session_of(process) != own)) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -180,7 +157,7 @@ Task<> CommunicatorCore::establish_with_all(Duration timeout) {
   if (job_->ranks_per_core() > 1) {
     engine_.set_oversubscribed(true);
     const bool is_simulated = !engine_.platform().has_devices();  // whose processes are none of this kernel's
-    if (!is_simulated && is_any_apart(membership_)) YieldBudget::expect_ranks_apart();
+    if (!is_simulated && membership_.is_any_apart()) YieldBudget::expect_ranks_apart();
   }
   engine_.expect_engines_per_core(job_->ranks_per_core());
 }

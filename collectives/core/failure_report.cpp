@@ -153,7 +153,7 @@ FailureReport::Finding FailureReport::find_what_it_waits_for() const {
             .advice = "look at how busy its host is",
             .culprit = from_.membership.rank};
   const Missing missing = this->missing();
-  const bool may_wait_for_each_other = missing.are_joining && missing.ranks.size() > 1;
+  const bool may_wait_for_each_other = missing.do_some_join && missing.ranks.size() > 1;
   if (!missing.ranks.empty())
     return {.who = fmt::format("{} so far by {}{}",
                                from_.call.is_in_later_message() ? "its message not begun" : "not called",
@@ -222,7 +222,7 @@ FailureReport::Missing FailureReport::missing() const {
     // Which of several does not wait itself, they may have yet to say.
     missing.is_certain = missing.is_certain && is_seen && (waits || !missing.culprit);
     missing.have_answered = missing.have_answered && !from_.health.is_silent(peer);
-    missing.are_joining = missing.are_joining && from_.health.is_joining(peer);
+    missing.do_some_join = missing.do_some_join || from_.health.is_joining(peer);
     std::optional<Rank>& lowest = waits ? missing.waiting : missing.culprit;
     lowest = lowest ? std::min(*lowest, peer) : peer;
   }

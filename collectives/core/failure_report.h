@@ -58,7 +58,7 @@ class FailureReport : Immovable {
     std::vector<Rank> ranks;
     std::optional<Rank> culprit;  ///< the lowest that does not wait itself, if there is one
     std::optional<Rank> waiting;  ///< the lowest that does: only the next one to be waited for
-    bool are_joining = true;      ///< all of them, and so may wait for each other
+    bool do_some_join = false;    ///< yet: of several, who wait for each other may be through or not
     bool is_certain = true;       ///< these it are, and no other is the culprit; else nothing else was heard
     bool have_answered = true;    ///< all of them, since this rank asked around
   };

@@ -157,7 +157,7 @@ void Health::ask_around() noexcept {
   if (is_passed_on() && is_asked) return;
   asked_all_about_ = running_.sequence;
   asked_at_ = now;
-  const ControlMessage question = status(ControlMessage::Type::query, running_.sequence);
+  const ControlMessage question = status(ControlMessage::Type::query, own_sequence());
   if (is_passed_on()) control_.broadcast(question);
   for (Rank peer = 0; peer < peers_.size(); ++peer) {
     PeerState& state = peers_[peer];
@@ -170,14 +170,13 @@ void Health::ask_around() noexcept {
 
 void Health::ask_directly(Rank peer) noexcept {
   if (is_passed_on() && !is_failed())
-    control_.send_directly(peer, status(ControlMessage::Type::query, running_.sequence));
+    control_.send_directly(peer, status(ControlMessage::Type::query, own_sequence()));
 }
 
 /// Of what was asked about, if this rank has come to it, else of what it came to last. Who is between two
 /// messages, or two calls, is waited for and does not wait. Who joins does, whatever it measures meanwhile.
 ControlMessage Health::answer_about(std::uint64_t sequence) const noexcept {
-  const std::uint64_t last = is_joining_ ? 0 : running_.sequence;
-  const std::uint64_t of = remembered(sequence) == nullptr ? last : sequence;
+  const std::uint64_t of = remembered(sequence) == nullptr ? own_sequence() : sequence;
   const bool waits = is_joining_ || (running_.is_running && !call_.is_between_messages());
   return status(waits ? ControlMessage::Type::status : ControlMessage::Type::answer, of);
 }

@@ -191,6 +191,8 @@ class Health final : public ControlPlane::Handler, Immovable {
   /// What a rank has come to last, as it says.
   void take_signature(Rank from, const ControlMessage& message) noexcept;
   [[nodiscard]] ControlMessage answer_about(std::uint64_t sequence) const noexcept;
+  /// What this rank has come to, as it tells others: what it measures while it joins is no collective.
+  [[nodiscard]] std::uint64_t own_sequence() const noexcept { return is_joining_ ? 0 : running_.sequence; }
   void answer(Rank to, const ControlMessage& query) noexcept;
   Task<> answer_all();
   void take_news_of_peer(Rank from, const ControlMessage& message);

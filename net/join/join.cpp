@@ -205,7 +205,8 @@ void tell_encryption(const Membership& membership) {
   const bool is_asked_for = membership.encryption == Encryption::required;
   tell(encrypted, LogLevel::info, "are encrypted (TLS 1.3)");
   tell(inside, is_asked_for && membership.rank == 0 ? LogLevel::warn : LogLevel::info,
-       "do not leave this machine (COHORT_HOST_ID), and are not encrypted, whatever COHORT_TLS says");
+       "do not leave this machine (COHORT_HOST_ID or COHORT_MACHINE_ID tells hosts apart), and are not "
+       "encrypted, whatever COHORT_TLS says");
   tell(plain, LogLevel::info,
        membership.encryption == Encryption::forbidden ? "are not encrypted: COHORT_TLS=off"
                                                       : "are not encrypted: neither end has COHORT_TLS=on");

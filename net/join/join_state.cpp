@@ -31,8 +31,8 @@ std::uint64_t number_of(std::string_view text) {
 
 /// Another machine is another host.
 std::array<std::byte, 16> host_id(Engine& engine, const JoinOptions& asked) {
-  const std::string fingerprint =
-      fmt::format("{}|{}|{}", engine.platform().host_fingerprint(), asked.host_id, asked.machine_id);
+  const std::string fingerprint = fmt::format("{}|{}|{}|{}", engine.platform().host_fingerprint(),
+                                              asked.host_id.size(), asked.host_id, asked.machine_id);
   return hash_of<16>(std::as_bytes(std::span(fingerprint)));
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 namespace cohort {
 namespace {
@@ -84,13 +85,17 @@ Error Rendezvous::connecting_deadline_error() const {
 
 /// Machines that were cloned or restored from one image may have what tells hosts apart in common.
 std::string Rendezvous::advice_on_hosts() const {
-  for (Rank rank = 1; rank < places_.size(); ++rank)
-    for (Rank other = 0; other < rank; ++other)
-      if (!places_[rank].is_ready && membership_.peers[rank].host_id == membership_.peers[other].host_id)
-        return fmt::format(
-            "; if rank {} and rank {}, which take each other for ranks of one host, are on two machines of "
-            "one image, give each machine a COHORT_MACHINE_ID of its own",
-            other, rank);
+  for (Rank rank = 1; rank < places_.size(); ++rank) {
+    if (places_[rank].is_ready) continue;
+    std::vector<Rank> of_host;
+    for (const PeerInfo& peer : membership_.peers)
+      if (peer.host_id == membership_.peers[rank].host_id) of_host.push_back(peer.rank);
+    if (of_host.size() > 1)
+      return fmt::format(
+          "; if ranks {}, which take each other for ranks of one host, are on several machines of one image, "
+          "give each machine a COHORT_MACHINE_ID of its own",
+          list_of_ranks(of_host));
+  }
   return "";
 }
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cohort/engine/system/autogroup.h>
 #include <cohort/net/membership.h>
+#include <cohort/tests/support/forked_part.h>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdint>
 #include <initializer_list>
 #include <utility>
 #include <vector>
@@ -133,6 +137,35 @@ TEST(Membership, containers_of_a_machine_share_its_cores) {
   for (const Rank away : {2, 3}) membership.peers[away].cores = cores({2, 3});
   EXPECT_EQ(membership.cores_of_machine(), cores({0, 1, 2, 3}));
   EXPECT_EQ(own_cores(std::move(membership)), (Cores{0, 1, 2, 3}));
+}
+
+TEST(Membership, ranks_are_apart_in_sessions_and_containers_of_their_own) {
+  test::ForkedPart child("rank 0", [] {
+    Membership membership = host_of(std::vector(3, cores({0, 1})));
+    membership.peers[0].visible_process = static_cast<std::uint32_t>(::getpid());
+    for (const Rank peer : {1, 2})
+      membership.peers[peer].visible_process = static_cast<std::uint32_t>(::getppid());
+    EXPECT_FALSE(membership.is_any_apart()) << "nobody has looked";
+    membership.are_processes_seen = true;
+    EXPECT_FALSE(membership.is_any_apart());
+    move_to_container(membership.peers[2]);
+    EXPECT_TRUE(membership.is_any_apart());
+    move_to_machine(membership.peers[2]);
+    EXPECT_FALSE(membership.is_any_apart());
+    ASSERT_NE(::setsid(), -1);
+    EXPECT_EQ(membership.is_any_apart(), !autogroup_of(membership.self().visible_process).empty())
+        << "where sessions have groups";
+    move_to_machine(membership.peers[1]);
+    EXPECT_FALSE(membership.is_any_apart());
+  });
+  child.join();
+}
+
+TEST(Membership, a_rank_of_this_host_that_the_kernel_does_not_show_is_apart) {
+  Membership membership = host_of(std::vector(2, cores({0, 1})));
+  membership.are_processes_seen = true;
+  membership.peers[0].visible_process = 1;
+  EXPECT_TRUE(membership.is_any_apart());
 }
 
 /// Each is process 1 in its own namespace, and the kernel shows none to another.

@@ -27,9 +27,14 @@ Outcome run_one(Engine& engine, CommunicatorOptions options, const RankFunction&
   }
 }
 
+/// A minute, unless the test has a time of its own.
+void give_time_to_join(JoinOptions& options) {
+  if (options.timeout == JoinOptions().timeout) options.timeout = std::chrono::seconds(60);
+}
+
 void meet_in(CommunicatorOptions& options) {
   options.join.address = fmt::format("unix:cohort-test-{:016x}", random_incarnation());
-  options.join.timeout = std::chrono::seconds(60);
+  give_time_to_join(options.join);
 }
 
 void expect_success(const std::vector<Outcome>& outcomes) {
@@ -69,7 +74,7 @@ std::vector<Outcome> outcomes_of_ranks_in_world(const world::Settings& settings,
   const bool is_one_host = std::ranges::count(settings.host_of, settings.host_of[0]) == ranks;
   options.join.address = is_one_host ? "unix:ranks" : "10.0.0.1:7000";
   options.join.is_unauthenticated = !is_one_host && !options.join.secret;
-  options.join.timeout = std::chrono::seconds(60);
+  give_time_to_join(options.join);
   std::vector<Outcome> outcomes(ranks);
   std::vector<std::function<void(Engine&)>> bodies;
   for (Rank rank = 0; rank < ranks; ++rank)

@@ -15,9 +15,10 @@ namespace cohort {
 namespace {
 
 constexpr std::string_view kPrefix = "COHORT_";
-constexpr std::array<std::string_view, 9> kOfOneRank = {
-    "COHORT_ADDR",      "COHORT_LOCAL_RANK",  "COHORT_LOCAL_SIZE", "COHORT_RANK",          "COHORT_SECRET",
-    "COHORT_SECRET_FD", "COHORT_SECRET_FILE", "COHORT_SIZE",       "COHORT_BENCH_BOARD_FD"};
+constexpr std::array<std::string_view, 11> kOfOneRankOrMachine = {
+    "COHORT_ADDR",        "COHORT_HOST_ID", "COHORT_LOCAL_RANK",    "COHORT_LOCAL_SIZE",
+    "COHORT_MACHINE_ID",  "COHORT_RANK",    "COHORT_SECRET",        "COHORT_SECRET_FD",
+    "COHORT_SECRET_FILE", "COHORT_SIZE",    "COHORT_BENCH_BOARD_FD"};
 
 }  // namespace
 
@@ -27,7 +28,8 @@ std::vector<std::pair<std::string, std::string>> forwarded_variables(std::span<c
   for (char** entry = environ; all_of_cohort && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const std::string_view name = text.substr(0, text.find('='));
-    if (name.starts_with(kPrefix) && std::ranges::find(kOfOneRank, name) == kOfOneRank.end())
+    if (name.starts_with(kPrefix) &&
+        std::ranges::find(kOfOneRankOrMachine, name) == kOfOneRankOrMachine.end())
       variables.emplace_back(name, text.substr(std::min(name.size() + 1, text.size())));
   }
   for (const std::string& each : named) {

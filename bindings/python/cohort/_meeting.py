@@ -15,9 +15,10 @@ _SECRETS = ("COHORT_SECRET_FD", "COHORT_SECRET_FILE", "COHORT_SECRET")
 
 
 def host() -> str:
-    """What tells this machine, as far as processes on it meet at Unix addresses, from others."""
+    """What tells this machine, as far as processes on it meet at Unix addresses, from others: also from one of the same
+    image, which COHORT_MACHINE_ID is for."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return f"{socket.gethostname()} {file.read().strip()}"
+        return f"{socket.gethostname()} {file.read().strip()} {os.environ.get('COHORT_MACHINE_ID', '')}"
 
 
 def unix_address(library: str) -> str:

@@ -15,6 +15,14 @@ class Calls(RanksTestCase):
     def test_on_two_ranks_over_tcp(self):
         self.check_ranks(2, "calls_ranks.py", limit_s=LIMIT_S, COHORT_TRANSPORT="tcp")
 
+    def test_ranks_that_say_to_be_on_other_machines_share_no_memory(self):
+        self.check_ranks(2, """
+            import os
+            import cohort
+            with cohort.join(machine_id=os.environ["COHORT_RANK"]) as comm:
+                assert comm.transport == "tcp", comm.transport
+        """, limit_s=LIMIT_S)
+
 
 if __name__ == "__main__":
     unittest.main()

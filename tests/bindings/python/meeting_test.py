@@ -70,6 +70,14 @@ class MeetingTest(unittest.TestCase):
         with mock.patch.dict(os.environ, {"MASTER_ADDR": "127.0.0.1"}, clear=True):
             self.assertRegex(meeting.place(is_one_host=False), r"^127\.0\.0\.1:\d+ [0-9a-f]{64}$")
 
+    def test_machines_of_one_image_are_other_hosts(self):
+        told = []
+        for machine in ("a", "a", "b", None):
+            with mock.patch.dict(os.environ, {} if machine is None else {"COHORT_MACHINE_ID": machine}, clear=True):
+                told.append(meeting.host())
+        self.assertEqual(told[0], told[1])
+        self.assertEqual(len(set(told)), 3)
+
     def test_ranks_of_one_host_meet_at_a_unix_address(self):
         self.assertRegex(meeting.place(is_one_host=True), r"^unix:cohort-\d+-torch-[0-9a-f]{32} $")
 

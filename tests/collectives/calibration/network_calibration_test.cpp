@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace cohort::network_calibration_test {
@@ -139,25 +140,29 @@ TEST(NetworkCalibration, leaves_calls_their_numbers) {
   }
 }
 
-/// At whichever moment of joining: before the figures are measured, meanwhile, and between two of them.
+/// At whichever moment of joining: before the figures are measured, meanwhile, and between two of them; by
+/// all pairs, or by the first alone, whom the others wait for.
 TEST(NetworkCalibration, names_who_falls_silent_meanwhile) {
-  constexpr Rank kSilent = 3;
   const auto nothing = [](Communicator&) -> Task<> { co_return; };
   CommunicatorOptions options;
   options.join.timeout = 20s;
-  std::size_t named = 0;
-  for (std::uint64_t step = 60; step < 1000; step += 47) {
-    world::Settings settings = hosts_of_two();
-    settings.dead = {{.process = kSilent, .step = step, .is_silent = true}};
-    const std::vector<test::Outcome> outcomes = test::outcomes_of_ranks_in_world(settings, nothing, options);
-    for (Rank rank = 0; rank < outcomes.size(); ++rank) {
-      const std::optional<Error>& error = outcomes[rank].error;
-      if (rank == kSilent || !error) continue;
-      EXPECT_EQ(error->culprit(), kSilent) << "step " << step << ", rank " << rank << ": " << error->what();
-      ++named;
+  for (const auto& [silent, are_containers] : {std::pair{3U, false}, {0U, true}, {1U, true}, {3U, true}}) {
+    std::size_t named = 0;
+    for (std::uint64_t step = 60; step < 1000; step += 47) {
+      world::Settings settings = hosts_of_two();
+      settings.is_one_machine = are_containers;
+      settings.dead = {{.process = silent, .step = step, .is_silent = true}};
+      const std::vector<test::Outcome> outcomes =
+          test::outcomes_of_ranks_in_world(settings, nothing, options);
+      for (Rank rank = 0; rank < outcomes.size(); ++rank) {
+        const std::optional<Error>& error = outcomes[rank].error;
+        if (rank == silent || !error) continue;
+        EXPECT_EQ(error->culprit(), silent) << "step " << step << ", rank " << rank << ": " << error->what();
+        ++named;
+      }
     }
+    EXPECT_GE(named, 50U) << "these moments are not those of joining";
   }
-  EXPECT_GE(named, 50U) << "these moments are not those of joining";
 }
 
 /// A group of ranks of several hosts goes by what all have measured; one within a host needs no network.

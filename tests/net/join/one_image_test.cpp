@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <functional>
 #include <vector>
 
@@ -18,17 +17,18 @@ using ::cohort::test::Joined;
 using ::cohort::test::kind_of;
 using ::testing::HasSubstr;
 
-/// What rank 0 of two is told, each on a host of its own, and then `look` with what it knows.
+/// What rank 0 of two hosts is told, and then `look` with what it knows.
 Joined join_on_clones(const std::function<void(JoinOptions&)>& adjust,
-                      const std::function<void(const Membership&)>& look = nullptr) {
+                      const std::function<void(const Membership&)>& look = nullptr, Rank per_host = 1) {
+  const Rank ranks = 2 * per_host;
   world::Settings settings;
-  settings.host_of = {0, 1};
+  for (Rank rank = 0; rank < ranks; ++rank) settings.host_of.push_back(rank / per_host);
   settings.has_one_image = true;
-  std::vector<JoinOptions> world = ::cohort::test::world_of(2, "10.0.0.1:7000");
+  std::vector<JoinOptions> world = ::cohort::test::world_of(ranks, "10.0.0.1:7000");
   ::cohort::test::give_secret(world);
-  std::array<Joined, 2> joined;
+  std::vector<Joined> joined(ranks);
   std::vector<std::function<void(Engine&)>> bodies;
-  for (Rank rank = 0; rank < 2; ++rank) {
+  for (Rank rank = 0; rank < ranks; ++rank) {
     adjust(world[rank]);
     bodies.emplace_back([&, rank](Engine& engine) {
       Joined outcome;
@@ -45,9 +45,31 @@ TEST(OneImage, of_two_hosts_is_told_at_the_deadline_with_what_to_do) {
   const Joined joined = join_on_clones([](JoinOptions&) {});
   ASSERT_EQ(kind_of(joined.error), "LinkFault");
   EXPECT_THAT(joined.error->what(), HasSubstr("a firewall is between them"));
-  EXPECT_THAT(joined.error->what(),
-              HasSubstr("rank 0 and rank 1, which take each other for ranks of one host"));
+  EXPECT_THAT(joined.error->what(), HasSubstr("if ranks 0-1, which take each other for ranks of one host"));
   EXPECT_THAT(joined.error->what(), HasSubstr("COHORT_MACHINE_ID"));
+}
+
+TEST(OneImage, of_several_ranks_each_is_told_with_all_of_them) {
+  const Joined joined = join_on_clones([](JoinOptions&) {}, nullptr, 2);
+  ASSERT_EQ(kind_of(joined.error), "LinkFault");
+  EXPECT_THAT(
+      joined.error->what(),
+      HasSubstr("if ranks 0-3, which take each other for ranks of one host, are on several machines"));
+}
+
+/// Those of one host share memory, so they have to be of one machine.
+TEST(OneImage, ids_of_hosts_and_of_machines_are_not_taken_for_each_other) {
+  std::size_t looks = 0;
+  const auto adjust = [](JoinOptions& options) {
+    options.host_id = options.rank == 0 ? "a|b" : "a";
+    options.machine_id = options.rank == 0 ? "" : "b|";
+  };
+  const Joined joined = join_on_clones(adjust, [&](const Membership& membership) {
+    EXPECT_FALSE(membership.shares_host(1 - membership.rank));
+    ++looks;
+  });
+  EXPECT_EQ(kind_of(joined.error), "no error");
+  EXPECT_EQ(looks, 2);
 }
 
 TEST(OneImage, joins_with_ids_of_hosts_or_of_machines) {

@@ -36,7 +36,7 @@ def host_groups(group: Any) -> Optional[HostGroups]:
     """None where hosts have one rank each, or there is one host: nothing is gained there. A collective. Raises
     DistGraphBuildError where hosts have different numbers of ranks."""
     hosts: List[Any] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(hosts, os.environ.get("COHORT_HOST_ID") or _meeting.host(), group=group)
+    dist.all_gather_object(hosts, f"{_meeting.host()} {os.environ.get('COHORT_HOST_ID', '')}", group=group)
     ranks: Dict[str, List[int]] = {}
     for rank, host in enumerate(hosts):
         ranks.setdefault(host, []).append(dist.get_global_rank(group, rank))
