@@ -11,21 +11,19 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
 
 from launchers import launch
 
-# Each rank says that it is on a host of its own, so that the ranks do not meet at a Unix address.
+# Each rank says that it is on a machine of its own, so that the ranks do not meet at a Unix address.
 BETWEEN_HOSTS = """
 import os
 import torch
 import torch.distributed as dist
 import cohort.torch
-from cohort import _meeting
 
 rank = os.environ["RANK"]
-_meeting.host = lambda: f"host{rank}"
 meet, places = cohort.torch._meeting_place, []
 cohort.torch._meeting_place = lambda *given: places.append(meet(*given)) or places[0]
 if not HAS_DESCRIPTOR:
     del os.environ["COHORT_SECRET_FD"]  # the launcher's
-os.environ.update(COHORT_HOST_ID=f"host{rank}", **CHANGES[int(rank)])
+os.environ.update(COHORT_MACHINE_ID=f"machine{rank}", **CHANGES[int(rank)])
 try:
     dist.init_process_group("cohort")
     tensor = torch.ones(3)
