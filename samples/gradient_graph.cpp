@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 
 namespace {
@@ -99,7 +100,10 @@ cohort::Task<> train(cohort::Communicator& comm, Settings settings) {
   }
   if (comm.rank() != 0) co_return;
   fmt::print("{}", training.explain());
-  if (!settings.trace.empty()) std::ofstream(settings.trace) << trace;
+  if (settings.trace.empty()) co_return;
+  std::ofstream file(settings.trace);
+  if (!(file << trace).flush())
+    throw std::runtime_error(settings.trace + ": the trace cannot be written there");
 }
 
 }  // namespace

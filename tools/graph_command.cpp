@@ -12,6 +12,7 @@
 #include <cohort/graph/timeline/trace.h>
 #include <cohort/tools/command_line.h>
 #include <cohort/tools/graph/simulated_costs.h>
+#include <cohort/tools/output_file.h>
 #include <cohort/tools/sim/library_links.h>
 #include <cohort/tools/sim/topology_file.h>
 
@@ -19,7 +20,6 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -109,10 +109,9 @@ Timeline predicted(const Insertion& insertion, SimulatedCosts& costs) {
 }
 
 void write(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  if (!(file << text) || !file.flush())
-    throw Error(ErrorKind::InvalidArgument,
-                path + ": cannot be written; give a file in a folder that this user may write to");
+  OutputFile file(path);
+  file.write(text);
+  file.close();
 }
 
 struct Row {

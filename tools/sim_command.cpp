@@ -2,10 +2,10 @@
 #include <cohort/tools/sim_command.h>
 
 #include <cohort/collectives/schedules/algorithm_table.h>
-#include <cohort/engine/error.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/memory_map.h>
 #include <cohort/tools/command_line.h>
+#include <cohort/tools/output_file.h>
 #include <cohort/tools/progress_line.h>
 #include <cohort/tools/sim/drawing.h>
 #include <cohort/tools/sim/library_links.h>
@@ -14,13 +14,10 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 
 namespace cohort {
 namespace {
@@ -63,22 +60,6 @@ struct SimArguments {
   sim::Setup setup;
 };
 
-Error unwritable(const std::string& path) {
-  return Error(
-      ErrorKind::InvalidArgument,
-      fmt::format("{}: cannot be written: {}; give the path of a file in a folder that this user may "
-                  "write to",
-                  path, std::system_category().message(errno)));
-}
-
-/// Opens it if there is one, before anything is simulated.
-std::ofstream open_for_writing(const std::string& path) {
-  std::ofstream file;
-  if (!path.empty()) file.open(path);
-  if (!file) throw unwritable(path);
-  return file;
-}
-
 std::string_view name_of(LinkOperation::Kind kind) {
   constexpr std::string_view kNames[] = {"post",       "wait", "put",  "get",
                                          "get_reduce", "send", "recv", "recv_reduce"};
@@ -86,10 +67,10 @@ std::string_view name_of(LinkOperation::Kind kind) {
 }
 
 /// A line for each request on a link: picoseconds, rank, request, peer, bytes.
-sim::Trace trace_to(std::ofstream& file) {
+sim::Trace trace_to(OutputFile& file) {
   return [&file](const sim::TraceEvent& event) {
-    file << fmt::format("{} {} {} {} {}\n", event.at, event.rank, name_of(event.kind), event.peer,
-                        event.bytes);
+    file.write(
+        fmt::format("{} {} {} {} {}\n", event.at, event.rank, name_of(event.kind), event.peer, event.bytes));
   };
 }
 
@@ -245,8 +226,8 @@ sim::Curve simulate(const AnyAlgorithm& algorithm, const SimArguments& arguments
 
 /// True: all ranks came through, in all runs.
 bool run(Operator op, const SimArguments& arguments, const sim::Topology& topology) {
-  std::ofstream trace_file = open_for_writing(arguments.trace);
-  std::ofstream svg_file = open_for_writing(arguments.svg);
+  OutputFile trace_file(arguments.trace);
+  OutputFile svg_file(arguments.svg);
   const sim::Trace trace = trace_to(trace_file);
   print_links(arguments, topology);
   if (arguments.is_csv) fmt::print("collective,algorithm,ranks,bytes,us,messages\n");
@@ -267,11 +248,10 @@ bool run(Operator op, const SimArguments& arguments, const sim::Topology& topolo
   left_out.print(arguments);
   if (curves.empty()) throw CLI::ValidationError("sim", "no algorithm is left to simulate");
   print_fastest(op, arguments, topology, curves);
-  if (!arguments.trace.empty() && !trace_file.flush()) throw unwritable(arguments.trace);
-  if (!arguments.svg.empty()) {
-    svg_file << sim::draw(fmt::format("{}, {} ranks", arguments.op, arguments.setup.ranks), curves);
-    if (!svg_file.flush()) throw unwritable(arguments.svg);
-  }
+  trace_file.close();
+  if (svg_file.is_wanted())
+    svg_file.write(sim::draw(fmt::format("{}, {} ranks", arguments.op, arguments.setup.ranks), curves));
+  svg_file.close();
   return std::all_of(curves.begin(), curves.end(), [](const sim::Curve& curve) {
     return std::all_of(curve.predictions.begin(), curve.predictions.end(),
                        [](const sim::Prediction& one) { return one.did_end; });

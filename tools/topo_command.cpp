@@ -2,16 +2,15 @@
 #include <cohort/tools/topo_command.h>
 
 #include <cohort/collectives/run.h>
-#include <cohort/engine/error.h>
 #include <cohort/net/membership.h>
 #include <cohort/tools/gathering.h>
+#include <cohort/tools/output_file.h>
 #include <cohort/tools/print.h>
 #include <cohort/tools/topo/report.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <string>
 
@@ -50,10 +49,9 @@ void tell(const std::vector<topo::HostOfJob>& hosts, const std::string& transpor
           const TopoArguments& arguments) {
   print(arguments.is_json ? topo::as_json(hosts, transport) : topo::as_text(hosts, transport));
   if (arguments.picture.empty()) return;
-  std::ofstream file(arguments.picture);
-  file << topo::as_svg(hosts, transport);
-  file.close();
-  if (!file) throw Error(ErrorKind::SystemError, fmt::format("'{}' cannot be written", arguments.picture));
+  OutputFile picture(arguments.picture);
+  picture.write(topo::as_svg(hosts, transport));
+  picture.close();
 }
 
 Task<> tell_job(Communicator& comm, const TopoArguments& arguments) {

@@ -11,6 +11,7 @@
 
 #include <exception>
 #include <new>
+#include <string>
 
 namespace cohort {
 
@@ -33,8 +34,11 @@ Task<> CommunicatorCore::give_up(Error cause) {
 }
 
 void CommunicatorCore::abort(const std::string& reason) noexcept {
-  health_.unless_out_of_memory(
-      [&] { report_.give_up(fmt::format("after collective #{}: {}", call_.number(), reason), 0); });
+  health_.unless_out_of_memory([&] {
+    const std::string when = call_.number() == 0 ? "before its first collective"
+                                                 : fmt::format("after collective #{}", call_.number());
+    report_.give_up(fmt::format("{}: {}", when, reason), 0);
+  });
 }
 
 /// Without it this rank would miss what peers say, and nobody would know why the next collective hangs.

@@ -425,6 +425,7 @@ TEST(GroupTable, errors_name_the_culprit_by_both_its_ranks) {
       EXPECT_EQ(kind_of(error), "PeerAborted");
       EXPECT_EQ(error->culprit(), Rank{1});
       EXPECT_THAT(error->what(), HasSubstr("rank 1 (world rank 3, "));
+      EXPECT_THAT(error->what(), HasSubstr("gave up before its first collective: enough"));
       EXPECT_TRUE(half->is_failed());
     } else {
       co_await use_all(*half, 10);

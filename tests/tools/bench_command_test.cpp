@@ -106,6 +106,13 @@ TEST(BenchOutput, near_wait_tells_where_the_cores_were) {
   }
 }
 
+TEST(BenchOutput, a_picture_that_cannot_be_written_is_told_before_anything_is_measured) {
+  const Outcome outcome = bench("all_reduce --ranks 2 --sizes 8 --iters 1 --svg /no/such/folder/file", true);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.text(), HasSubstr("/no/such/folder/file: cannot be written: No such file"));
+  EXPECT_THAT(outcome.text(), ::testing::Not(HasSubstr("Wrong elements")));
+}
+
 TEST(BenchOutput, overlap_has_a_row_for_each_size_whoever_computes) {
   for (const std::string computing : {"all", "one", "device"}) {
     const Outcome outcome = bench("all_reduce --ranks 2 --sizes 8,64K --csv --overlap " + computing);

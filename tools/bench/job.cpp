@@ -13,6 +13,7 @@
 #include <cohort/tools/launch/hosts_launcher.h>
 #include <cohort/tools/launch/launcher.h>
 #include <cohort/tools/launch/own_program.h>
+#include <cohort/tools/output_file.h>
 #include <cohort/tools/print.h>
 
 #include <fmt/format.h>
@@ -20,7 +21,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <new>
 
@@ -75,16 +75,6 @@ Task<std::uint64_t> measure_overlaps(Communicator& comm, const Options& options,
   co_return wrong;
 }
 
-void draw(const Options& options, const Report& report) {
-  std::ofstream file(options.picture);
-  file << draw_chart(
-      fmt::format("cohort {}, {} ranks over {}", COHORT_VERSION, options.ranks, report.label()),
-      report.curves());
-  file.close();
-  if (!file)
-    throw Error(ErrorKind::SystemError, fmt::format("the picture '{}' cannot be written", options.picture));
-}
-
 /// What every rank does. Returns how many elements were wrong, on all ranks together.
 Task<std::uint64_t> measure_all(Communicator& comm, const Options& options, Board& board) {
   const bool has_processors = processor::available_cores() >= options.ranks;
@@ -96,6 +86,7 @@ Task<std::uint64_t> measure_all(Communicator& comm, const Options& options, Boar
   }
   Report report(options, comm.transport());
   const bool prints = comm.rank() == 0;
+  OutputFile picture(prints ? options.picture : "");
   if (prints && options.format == Format::table) print(place_of(comm.membership()));
   for (const Exercise exercise : options.exercises) {
     const std::string head = report.begin(exercise);
@@ -113,7 +104,11 @@ Task<std::uint64_t> measure_all(Communicator& comm, const Options& options, Boar
     const std::string tail = report.end();
     if (prints) print(tail);
   }
-  if (prints && !options.picture.empty()) draw(options, report);
+  if (picture.is_wanted())
+    picture.write(
+        draw_chart(fmt::format("cohort {}, {} ranks over {}", COHORT_VERSION, options.ranks, report.label()),
+                   report.curves()));
+  picture.close();
   co_return report.total_wrong();
 }
 

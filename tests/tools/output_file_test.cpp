@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cohort/engine/error.h>
+#include <cohort/tools/output_file.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace cohort::output_file_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(OutputFileTest, without_a_path_takes_everything) {
+  OutputFile file("");
+  EXPECT_FALSE(file.is_wanted());
+  file.write("nothing");
+  file.close();
+}
+
+TEST(OutputFileTest, that_cannot_be_opened_is_told_with_what_to_do) {
+  EXPECT_THAT([] { OutputFile("/no/such/folder/file"); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("/no/such/folder/file: cannot be written: No such file"),
+                                         HasSubstr("give a file in a folder"))));
+}
+
+/// The system takes small texts only as the file is closed.
+TEST(OutputFileTest, that_has_no_room_is_told_however_little_is_written) {
+  for (const std::size_t bytes : {1, 1 << 20}) {
+    OutputFile file("/dev/full");
+    EXPECT_THAT(
+        [&] {
+          file.write(std::string(bytes, 'x'));
+          file.close();
+        },
+        ThrowsMessage<Error>(HasSubstr("/dev/full: cannot be written: No space left on device")));
+  }
+}
+
+}  // namespace
+}  // namespace cohort::output_file_test

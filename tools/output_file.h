@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace cohort {
+
+/// A file that a command's user names, opened before the work whose result it is for.
+///
+/// Errors: SystemError, with the path and what the system says. Threads: one.
+class OutputFile {
+ public:
+  /// An empty path: no file is wanted, and what is written goes nowhere.
+  explicit OutputFile(std::string path);
+
+  [[nodiscard]] bool is_wanted() const noexcept { return file_ != nullptr; }
+  void write(std::string_view text);
+  /// To be called when all is written; without it nobody hears of what the system has not taken.
+  void close();
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+  };
+  [[noreturn]] void fail(int error_number) const;
+
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace cohort
