@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 namespace cohort {
 namespace {
@@ -153,14 +155,13 @@ FailureReport::Finding FailureReport::find_what_it_waits_for() const {
             .advice = "look at how busy its host is",
             .culprit = from_.membership.rank};
   const Missing missing = this->missing();
-  const bool may_wait_for_each_other = missing.do_some_join && missing.ranks.size() > 1;
   if (!missing.ranks.empty())
     return {.who = fmt::format("{} so far by {}{}",
                                from_.call.is_in_later_message() ? "its message not begun" : "not called",
                                names_of(missing.ranks), whereabouts_of(missing.ranks)),
             .advice = fmt::format("find out what {} instead",
                                   missing.ranks.size() == 1 ? "that rank does" : "those ranks do"),
-            .culprit = missing.culprit || may_wait_for_each_other ? missing.culprit : missing.waiting};
+            .culprit = missing.culprit ? missing.culprit : missing.hindmost};
   const std::vector<Rank> silent = this->silent();
   if (silent.empty())
     return {.who = "all ranks have called it and wait for data",
@@ -212,6 +213,7 @@ Task<> FailureReport::warn_of_long_call() {
 /// Ranks of this host are seen to come. Others say that they have, when they stall or are asked.
 FailureReport::Missing FailureReport::missing() const {
   Missing missing;
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();  // that one who waits has come to
   for (const Rank peer : from_.messages.exec().peers()) {
     const bool is_seen = from_.messages.arrival() && from_.messages.arrival()->includes(peer);
     const bool is_here = (is_seen && from_.messages.arrival()->has_arrived(peer)) ||
@@ -222,9 +224,12 @@ FailureReport::Missing FailureReport::missing() const {
     // Which of several does not wait itself, they may have yet to say.
     missing.is_certain = missing.is_certain && is_seen && (waits || !missing.culprit);
     missing.have_answered = missing.have_answered && !from_.health.is_silent(peer);
-    missing.do_some_join = missing.do_some_join || from_.health.is_joining(peer);
-    std::optional<Rank>& lowest = waits ? missing.waiting : missing.culprit;
-    lowest = lowest ? std::min(*lowest, peer) : peer;
+    if (!waits) {
+      missing.culprit = std::min(missing.culprit.value_or(peer), peer);
+    } else if (const std::uint64_t seen = from_.health.last_seen(peer); seen <= least) {
+      missing.hindmost = seen == least ? std::nullopt : std::optional(peer);
+      least = seen;
+    }
   }
   return missing;
 }

@@ -57,10 +57,11 @@ class FailureReport : Immovable {
   struct Missing {
     std::vector<Rank> ranks;
     std::optional<Rank> culprit;  ///< the lowest that does not wait itself, if there is one
-    std::optional<Rank> waiting;  ///< the lowest that does: only the next one to be waited for
-    bool do_some_join = false;    ///< yet: of several, who wait for each other may be through or not
-    bool is_certain = true;       ///< these it are, and no other is the culprit; else nothing else was heard
-    bool have_answered = true;    ///< all of them, since this rank asked around
+    /// Of those that do the one that has come least far, if it is alone there: several may wait for each
+    /// other.
+    std::optional<Rank> hindmost;
+    bool is_certain = true;     ///< these it are, and no other is the culprit; else nothing else was heard
+    bool have_answered = true;  ///< all of them, since this rank asked around
   };
 
   [[nodiscard]] Missing missing() const;

@@ -115,6 +115,29 @@ TEST(Whereabouts, of_ranks_that_wait_for_each_other_as_they_join_nobody_is_blame
   EXPECT_GE(without_culprit, 1) << "these moments are none in which two ranks are through";
 }
 
+/// Rank 2 waits for what rank 0 sent, and rank 1, a call later, for rank 2.
+TEST(Whereabouts, of_several_that_wait_the_one_is_blamed_that_has_come_least_far) {
+  const auto body = [](Communicator& comm) -> Task<> {
+    std::array<float, 2> own{};
+    std::array<float, 6> of_all{};
+    co_await comm.broadcast(own, 0);
+    co_await comm.gather(own, of_all, 1);
+    co_await comm.all_reduce(own, ReduceOp::sum);
+  };
+  int times = 0;
+  for (std::uint64_t step = 20; step < 40; ++step) {
+    world::Settings settings = world_on({0, 1, 2});
+    settings.lost = {{.from = 0, .to = 2, .step = step}};
+    const std::vector<test::Outcome> outcomes =
+        test::outcomes_of_ranks_in_world(settings, body, with_timeout(3s));
+    const std::string text = outcomes[0].error ? outcomes[0].error->what() : "";
+    if (text.find("rank 1: it is in gather") == std::string::npos) continue;
+    EXPECT_EQ(outcomes[0].error->culprit(), 2U) << "step " << step << ": " << text;
+    times += text.find("rank 2: it is in broadcast") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GE(times, 1) << "these moments are none in which both wait and say so";
+}
+
 /// Both ways, as when a cable is pulled out.
 TEST(Whereabouts, a_host_from_which_nothing_comes_is_told_from_a_rank_that_computes) {
   constexpr Rank kAway = 2;
