@@ -38,7 +38,7 @@ class NetworkCalibration {
 
   /// The model with what was measured in place of what was assumed: the same on all ranks. 14 calls of each
   /// of four kinds, on links of neighbours, or one of each kind where one takes more than 2 ms; and, if some
-  /// rank measures connections and hosts are machines of their own, three messages of up to 4 MiB over one
+  /// rank measures connections and hosts share no cores, three messages of up to 4 MiB over one
   /// and over several by turns, and again if several win.
   Task<CostModel> measure();
 

@@ -161,7 +161,7 @@ FailureReport::Finding FailureReport::find_what_it_waits_for() const {
                                names_of(missing.ranks), whereabouts_of(missing.ranks)),
             .advice = fmt::format("find out what {} instead",
                                   missing.ranks.size() == 1 ? "that rank does" : "those ranks do"),
-            .culprit = missing.culprit ? missing.culprit : missing.hindmost};
+            .culprit = missing.culprit ? missing.culprit : hindmost_of(missing.waiting)};
   const std::vector<Rank> silent = this->silent();
   if (silent.empty())
     return {.who = "all ranks have called it and wait for data",
@@ -213,7 +213,6 @@ Task<> FailureReport::warn_of_long_call() {
 /// Ranks of this host are seen to come. Others say that they have, when they stall or are asked.
 FailureReport::Missing FailureReport::missing() const {
   Missing missing;
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();  // that one who waits has come to
   for (const Rank peer : from_.messages.exec().peers()) {
     const bool is_seen = from_.messages.arrival() && from_.messages.arrival()->includes(peer);
     const bool is_here = (is_seen && from_.messages.arrival()->has_arrived(peer)) ||
@@ -224,14 +223,23 @@ FailureReport::Missing FailureReport::missing() const {
     // Which of several does not wait itself, they may have yet to say.
     missing.is_certain = missing.is_certain && is_seen && (waits || !missing.culprit);
     missing.have_answered = missing.have_answered && !from_.health.is_silent(peer);
-    if (!waits) {
+    if (waits)
+      missing.waiting.push_back(peer);
+    else
       missing.culprit = std::min(missing.culprit.value_or(peer), peer);
-    } else if (const std::uint64_t seen = from_.health.last_seen(peer); seen <= least) {
-      missing.hindmost = seen == least ? std::nullopt : std::optional(peer);
-      least = seen;
-    }
   }
   return missing;
+}
+
+std::optional<Rank> FailureReport::hindmost_of(const std::vector<Rank>& waiting) const {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (const Rank rank : waiting) least = std::min(least, from_.health.last_seen(rank));
+  std::vector<Rank> last;
+  for (const Rank rank : waiting)
+    if (from_.health.last_seen(rank) == least) last.push_back(rank);
+  if (last.size() > 1) std::erase_if(last, [this](Rank rank) { return !from_.health.is_silent(rank); });
+  const auto lowest = std::ranges::min_element(last);
+  return lowest == last.end() ? std::nullopt : std::optional(*lowest);
 }
 
 std::vector<Rank> FailureReport::silent() const {

@@ -57,14 +57,15 @@ class FailureReport : Immovable {
   struct Missing {
     std::vector<Rank> ranks;
     std::optional<Rank> culprit;  ///< the lowest that does not wait itself, if there is one
-    /// Of those that do the one that has come least far, if it is alone there: several may wait for each
-    /// other.
-    std::optional<Rank> hindmost;
-    bool is_certain = true;     ///< these it are, and no other is the culprit; else nothing else was heard
-    bool have_answered = true;  ///< all of them, since this rank asked around
+    std::vector<Rank> waiting;    ///< those that do
+    bool is_certain = true;       ///< these it are, and no other is the culprit; else nothing else was heard
+    bool have_answered = true;    ///< all of them, since this rank asked around
   };
 
   [[nodiscard]] Missing missing() const;
+  /// Of ranks that wait themselves, the one in the earliest message. Several in that may wait for each other:
+  /// then the lowest that does not answer, if there is one.
+  [[nodiscard]] std::optional<Rank> hindmost_of(const std::vector<Rank>& waiting) const;
   /// For what a call waits that has taken long.
   struct Finding {
     std::string who;

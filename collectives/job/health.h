@@ -131,12 +131,12 @@ class Health final : public ControlPlane::Handler, Immovable {
   [[nodiscard]] bool has_left_last(Rank peer) const noexcept {
     return peers_[peer].departure != 0 && peers_[peer].departure == departures_;
   }
-  /// Whether a peer has said that it waits for others itself: since it was asked, or in this collective or
-  /// the one before.
+  /// Whether a peer has said that it waits for others itself: since it was asked, or, if it has not answered,
+  /// in this collective or the one before.
   [[nodiscard]] bool waits_too(Rank peer, std::uint64_t sequence) const noexcept {
     const PeerState& state = peers_[peer];
-    const std::optional<std::uint64_t>& stalled_in = state.stalled_in;
-    return (state.has_answered && state.is_waiting) || (stalled_in && *stalled_in + 1 >= sequence);
+    if (state.has_answered) return state.is_waiting;
+    return state.stalled_in && *state.stalled_in + 1 >= sequence;
   }
   /// Whether a peer has said, since it was asked, that it has not joined yet, and waits for others in that.
   [[nodiscard]] bool is_joining(Rank peer) const noexcept {

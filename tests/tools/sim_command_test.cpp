@@ -243,6 +243,12 @@ TEST(SimCommandTest, says_why_a_file_cannot_be_read_or_written) {
   }
 }
 
+TEST(SimCommandTest, a_trace_that_finds_no_room_fails_it_at_the_end) {
+  const auto [status, output] = sim("all_gather --ranks 64 --bytes 4K --trace /dev/full");
+  EXPECT_EQ(status, 1);
+  EXPECT_THAT(output, HasSubstr("/dev/full: cannot be written: No space left on device"));
+}
+
 TEST(SimCommandTest, output_that_is_lost_fails_it) {
   const auto [status, output] = sim("all_reduce --ranks 2 2>&1 > /dev/full; echo status $?");
   EXPECT_THAT(output, AllOf(HasSubstr("results are lost"), HasSubstr("status 1")));

@@ -29,6 +29,8 @@ void Options::check() const {
   if (has_messages && !algorithm.empty())
     throw Error(ErrorKind::InvalidArgument, "send_recv has no algorithms; leave out --algorithm");
   const bool is_all_reduce = exercises == std::vector<Exercise>{operator_of<AllReduce>};
+  if (overlap && !picture.empty())
+    throw Error(ErrorKind::InvalidArgument, "--svg draws times by size, which --overlap does not measure");
   if (overlap && (!is_all_reduce || is_in_place))
     throw Error(ErrorKind::InvalidArgument, "--overlap is for all_reduce, and not --in-place");
   const bool combines =

@@ -66,6 +66,13 @@ def listening_host(master: Optional[str], port: int) -> str:
     return f"[{own}]" if ":" in own else own
 
 
+def own_host() -> str:
+    """What other hosts reach rank 0's host by, where no master is known: as they reached it to join, if they were told that."""
+    address = os.environ.get("COHORT_ADDR", "")
+    told = "" if address.startswith("unix:") else address.rpartition(":")[0].strip("[]")
+    return listening_host(told or None, 1).strip("[]")
+
+
 def has_secret() -> bool:
     """Whether the launcher has given this process the job's secret, as it then has the others."""
     return any(os.environ.get(name) for name in _SECRETS)

@@ -14,7 +14,6 @@ import hashlib
 import os
 import pathlib
 import re
-import socket
 import tempfile
 import threading
 import time
@@ -240,7 +239,7 @@ def _store(comm: Any, timeout: timedelta) -> Any:
         return _of_host.next()
     place = bytearray(512)
     if comm.rank == 0:
-        name = f"{socket.gethostname()} {_meeting.free_port()}"
+        name = f"{_meeting.own_host()} {_meeting.free_port()}"
         place[:len(name)] = name.encode()
     comm.broadcast(place)
     host, port = place.rstrip(b"\0").decode().split()

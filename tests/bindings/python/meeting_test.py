@@ -63,6 +63,16 @@ class MeetingTest(unittest.TestCase):
         with mock.patch.object(meeting, "own_address_toward", return_value="2001:db8::3"):
             self.assertEqual(meeting.listening_host("node1", 1), "[2001:db8::3]")
 
+    def test_where_no_master_is_known_rank_0_is_where_the_others_reached_it(self):
+        for address, expected in (("127.0.0.1:29400", "127.0.0.1"), ("[::1]:29400", "::1"),
+                                  ("unix:name", meeting.socket.gethostname()), ("", meeting.socket.gethostname())):
+            with mock.patch.dict(os.environ, {"COHORT_ADDR": address}), \
+                    mock.patch.object(meeting, "own_address_toward", return_value="127.0.0.1"):
+                self.assertEqual(meeting.own_host(), expected)
+        with mock.patch.dict(os.environ, {"COHORT_ADDR": "node1:29400"}), \
+                mock.patch.object(meeting, "own_address_toward", return_value="2001:db8::3"):
+            self.assertEqual(meeting.own_host(), "2001:db8::3")
+
     def test_no_secret_is_in_the_store_where_the_ranks_have_one(self):
         variables = {"MASTER_ADDR": "127.0.0.1", "COHORT_SECRET_FILE": "/nowhere/secret"}
         with mock.patch.dict(os.environ, variables):

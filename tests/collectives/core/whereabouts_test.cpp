@@ -138,6 +138,30 @@ TEST(Whereabouts, of_several_that_wait_the_one_is_blamed_that_has_come_least_far
   EXPECT_GE(times, 1) << "these moments are none in which both wait and say so";
 }
 
+/// Both have waited for rank 0 a call earlier, and then hang: one answers, or computes.
+TEST(Whereabouts, of_those_that_have_waited_before_and_hang_now_the_lowest_is_blamed) {
+  for (const bool do_answer : {true, false}) {
+    const auto body = [do_answer](Communicator& comm) -> Task<> {
+      std::array<float, 2> values{};
+      co_await comm.all_reduce(values, ReduceOp::sum);
+      if (comm.rank() == 0) co_await comm.engine().sleep_for(600ms);
+      co_await comm.all_reduce(values, ReduceOp::sum);
+      const bool hangs = comm.rank() == 1 || comm.rank() == 2;
+      if (hangs && do_answer) co_await comm.engine().sleep_for(30s);
+      if (hangs && !do_answer) test::compute(comm.engine(), 30s);
+      co_await comm.all_reduce(values, ReduceOp::sum);
+    };
+    for (const std::vector<unsigned>& host_of : {std::vector<unsigned>{0, 0, 0, 0}, {0, 1, 2, 3}}) {
+      const std::vector<test::Outcome> outcomes =
+          test::outcomes_of_ranks_in_world(world_on(host_of), body, with_timeout(3s));
+      for (const Rank rank : {0U, 3U}) {
+        ASSERT_TRUE(outcomes[rank].error) << "rank " << rank;
+        EXPECT_EQ(outcomes[rank].error->culprit(), 1U) << outcomes[rank].error->what();
+      }
+    }
+  }
+}
+
 /// Both ways, as when a cable is pulled out.
 TEST(Whereabouts, a_host_from_which_nothing_comes_is_told_from_a_rank_that_computes) {
   constexpr Rank kAway = 2;
