@@ -21,7 +21,7 @@ namespace {
 
 void print_error(std::optional<Rank> rank, const char* what) {
   const std::string who = rank ? fmt::format("rank {}: ", *rank) : std::string();
-  fmt::print(stderr, "cohort: {}{}\n", who, what);
+  std::fputs(fmt::format("cohort: {}{}\n", who, what).c_str(), stderr);  // which nobody may take
 }
 
 /// Runs it and returns the exit status, with the error printed.

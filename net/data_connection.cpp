@@ -130,10 +130,12 @@ Task<Socket> connect_data(Engine& engine, const Membership& membership, Rank pee
                 path.lane);
   const PeerInfo& info = membership.peers[peer];
   if (info.data_address.size_bytes() == 0)
-    throw Error(ErrorKind::Unsupported,
-                fmt::format("{} takes no TCP connections: its network namespace has no loopback "
-                            "interface; use COHORT_TRANSPORT=shm",
-                            info.describe()))
+    throw Error(
+        ErrorKind::Unsupported,
+        fmt::format("{} takes no TCP connections: it could listen nowhere, for want of a loopback interface "
+                    "or of a port that it may use (COHORT_PORT_RANGE), as its log says (COHORT_DEBUG=info); "
+                    "mend that, or use COHORT_TRANSPORT=shm",
+                    info.describe()))
         .with_culprit(peer);
   co_return co_await connect_as(engine, membership, peer, Purpose::data, path);
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 #include <string>
 
 namespace cohort {
@@ -33,6 +34,16 @@ void check_output() {
                 "standard output could not be written, so results are lost: look whether its disk is full");
 }
 
+/// fmt throws of its own where nobody takes what is printed.
+std::string text_of(const std::exception& error) {
+  try {
+    check_output();
+    return error.what();
+  } catch (const Error& lost) {
+    return lost.what();
+  }
+}
+
 }  // namespace
 
 int run_application(const std::vector<AddCommand>& commands, int argc, char** argv) {
@@ -49,8 +60,8 @@ int run_application(const std::vector<AddCommand>& commands, int argc, char** ar
     return status;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsageStatus;
-  } catch (const Error& error) {
-    fmt::print(stderr, "cohort: {}\n", error.what());
+  } catch (const std::exception& error) {
+    std::fputs(fmt::format("cohort: {}\n", text_of(error)).c_str(), stderr);
     return kErrorStatus;
   }
 }

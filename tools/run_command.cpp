@@ -21,6 +21,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 
 namespace cohort {
 namespace {
@@ -164,6 +165,16 @@ HostShare share_of(const RunArguments& arguments) {
   return share;
 }
 
+void enter(const std::string& directory) {
+  std::error_code failure;
+  std::filesystem::current_path(directory, failure);
+  if (failure)
+    throw Error(ErrorKind::InvalidArgument,
+                fmt::format("the directory '{}' cannot be entered ({}): make it, or name another one with "
+                            "--directory",
+                            directory, failure.message()));
+}
+
 int run_job(RunArguments& arguments) {
   const bool is_on_hosts = arguments.hosts.are_given();
   if (arguments.is_agent) {
@@ -181,7 +192,7 @@ int run_job(RunArguments& arguments) {
   Engine engine({.spin = Duration::zero()});  // the cores belong to the ranks
   if (is_on_hosts) return run_on_hosts(engine, arguments);
   if (arguments.nodes > 1) options.share = share_of(arguments);
-  if (!arguments.hosts.directory.empty()) std::filesystem::current_path(arguments.hosts.directory);
+  if (!arguments.hosts.directory.empty()) enter(arguments.hosts.directory);
   for (auto& variable : forwarded_variables(arguments.variables, false))
     options.environment.push_back(variable);
   return engine.run(launch(engine, options));

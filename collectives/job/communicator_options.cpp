@@ -29,7 +29,7 @@ std::optional<unsigned> connections_from_environment() {
   const std::optional<std::string> text = environment::text("COHORT_TCP_CONNECTIONS");
   if (!text) return std::nullopt;
   if (*text == "auto") return kMeasuredConnections;
-  return static_cast<unsigned>(environment::parse_number("COHORT_TCP_CONNECTIONS, if it is not auto,", *text,
+  return static_cast<unsigned>(environment::parse_number("COHORT_TCP_CONNECTIONS (or auto)", *text,
                                                          1, kMostConnectionsOfLane));
 }
 

@@ -41,6 +41,14 @@ std::uint64_t machine_id(Engine& engine, std::string_view asked) {
   return number_of(fmt::format("{}|{}", engine.platform().kernel_id(), asked));
 }
 
+Address meeting_address(const JoinOptions& options) {
+  try {
+    return Address::parse(options.address_or_default());
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("where the ranks meet (COHORT_ADDR): {}", error.message()));
+  }
+}
+
 Identity make_identity(const JoinOptions& options) {
   Identity identity;
   identity.job = job_id(options.name, options.job);
@@ -57,7 +65,7 @@ Identity make_identity(const JoinOptions& options) {
 JoinState::JoinState(Engine& on, JoinOptions asked)
     : engine(on),
       options(std::move(asked)),
-      address(Address::parse(options.address_or_default())),
+      address(meeting_address(options)),
       where(address.to_string()),
       started(engine.now()),
       deadline(after(started, options.timeout)),
@@ -105,7 +113,8 @@ void JoinState::listen(const Address& near) {
   } catch (const Error& error) {
     if (!near.is_unix()) throw;
     // A network namespace without a loopback interface: shared memory does not need one.
-    log(LogLevel::info, "no TCP between the ranks of this host: {}", error.message());
+    log(options.ports ? LogLevel::warn : LogLevel::info, "no TCP between the ranks of this host: {}",
+        error.message());
   }
 }
 

@@ -26,6 +26,11 @@ test::CommandOutcome graph(const std::string& arguments) {
   return test::run_cohort("graph " + arguments, true);
 }
 
+TEST(GraphCommand, more_output_than_a_full_disk_takes_fails_it) {
+  const test::CommandOutcome outcome = graph(kGraph + " --json 2>&1 > /dev/full; echo status $?");
+  EXPECT_THAT(outcome.text(), ::testing::AllOf(HasSubstr("results are lost"), HasSubstr("status 1")));
+}
+
 TEST(GraphCommand, prints_text_and_the_json_that_it_reads) {
   const auto text = graph(kGraph);
   EXPECT_EQ(text.status, 0);

@@ -73,6 +73,19 @@ TEST_F(RunCommand, of_ranks_without_a_device_does_not_speak_of_a_rank_and_itself
   EXPECT_THAT(text, Not(HasSubstr("rank 0 with rank 0")));
 }
 
+TEST_F(RunCommand, a_remote_shell_that_starts_nothing_fails_it_whatever_its_status) {
+  for (const std::string shell : {"true", "false"})
+    EXPECT_THAT(cohort("run --hosts 127.0.0.1,127.0.0.2 --rsh " + shell + " -- true"),
+                Pair(1, AllOf(HasSubstr("nothing was started on 127.0.0."),
+                              HasSubstr("before cohort's agent answered there"))));
+}
+
+TEST_F(RunCommand, a_directory_that_cannot_be_entered_is_told_with_what_to_do) {
+  EXPECT_THAT(cohort("run -n 1 --directory /no/such/folder -- true"),
+              Pair(1, AllOf(HasSubstr("'/no/such/folder' cannot be entered (No such file"),
+                            HasSubstr("--directory"))));
+}
+
 TEST_F(RunCommand, a_folder_is_no_program) {
   EXPECT_THAT(cohort("run -n 2 -- /tmp"), Pair(127, HasSubstr("it is a folder: give a program")));
 }

@@ -254,6 +254,10 @@ TEST(SimCommandTest, output_that_is_lost_fails_it) {
   EXPECT_THAT(output, AllOf(HasSubstr("results are lost"), HasSubstr("status 1")));
 }
 
+TEST(SimCommandTest, an_error_that_nobody_reads_fails_it_all_the_same) {
+  EXPECT_EQ(sim("all_reduce --ranks 4 --topology /no/such/file 2> /dev/full").first, 1);
+}
+
 TEST(SimCommandTest, numbers_out_of_range_are_told_with_the_range) {
   for (const char* const number : {"x", "0", "-1"})
     EXPECT_THAT(sim(fmt::format("all_reduce --ranks 2 --most-messages {}", number)).second,

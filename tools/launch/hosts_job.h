@@ -48,6 +48,9 @@ class HostsJob final : Supervisor {
     std::optional<int> first_failure;  ///< of a rank, as it says
     std::optional<ExitStatus> status;  ///< of what leads there
     bool is_failure_known = false;
+
+    /// A remote shell that started nothing may have succeeded itself.
+    [[nodiscard]] bool has_succeeded() const { return has_answered && status && status->is_success(); }
   };
 
   void start_agent(const HostSlots& host, Rank first);

@@ -27,7 +27,8 @@ void HostsJob::give_up_on_the_silent(TimePoint now) {
     if (!agent.has_answered) silent += (silent.empty() ? "" : ", ") + agent.host.name;
   if (silent.empty()) silent = agents_.front().host.name;  // which was asked where the others reach it
   decide(1, now);
-  announce(fmt::format("no answer from {} after {:g} s", silent, seconds(hosts_.time_to_answer)));
+  announce(fmt::format("no answer from {} after {:g} s: look whether `{} HOST true` ends there", silent,
+                       seconds(hosts_.time_to_answer), hosts_.remote_shell.front()));
 }
 
 /// The first one is passed on; whoever sends a second one does not want to wait.
@@ -50,10 +51,10 @@ void HostsJob::react(ProcessSignal signal, TimePoint now) {
 void HostsJob::take_failures(TimePoint now) {
   for (Agent& agent : agents_) {
     if (!agent.status || std::exchange(agent.is_failure_known, true)) continue;
-    if (agent.status->is_success() || agent.is_given_up) continue;
+    if (agent.has_succeeded() || agent.is_given_up) continue;
     if (!agent.first_failure && !agent.was_told_to_end) announce(why_it_ended(agent));
     if (agent.was_told_to_end || verdict_ || (options_.keeps_going && is_started_)) continue;
-    decide(agent.first_failure.value_or(agent.status->shell_status()),
+    decide(agent.first_failure.value_or(std::max(agent.status->shell_status(), 1)),
            is_started_ ? after(now, options_.time_to_notice) : now);
   }
 }
@@ -71,7 +72,9 @@ std::string HostsJob::why_it_ended(const Agent& agent) const {
   if (agent.status->shell_status() == kSshStatus)
     return fmt::format("{} cannot be reached: `{} {} true` has to work without being asked anything", host,
                        shell, host);
-  return fmt::format("nothing was started on {}: {} {}", host, shell, agent.status->describe());
+  return fmt::format("nothing was started on {}: {} {} before cohort's agent answered there{}", host, shell,
+                     agent.status->describe(),
+                     agent.status->is_success() ? ": it has to run the command that it is given" : "");
 }
 
 void HostsJob::end_running(TimePoint now) {
@@ -129,9 +132,9 @@ std::string HostsJob::running() const {
 /// That of the first cause; of a job that keeps going, whether any host had a rank that succeeded.
 int HostsJob::status() const {
   if (verdict_) return *verdict_;
-  const auto is_success = [](const Agent& agent) { return agent.status && agent.status->is_success(); };
-  if (std::ranges::any_of(agents_, is_success)) return 0;
-  return agents_.front().status->shell_status();
+  const auto has_succeeded = [](const Agent& agent) { return agent.has_succeeded(); };
+  if (std::ranges::any_of(agents_, has_succeeded)) return 0;
+  return std::max(agents_.front().status->shell_status(), 1);
 }
 
 bool HostsJob::is_over() const noexcept {
