@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real processes, one of which is killed or stopped: every survivor is told whom, and ends by itself.
 #include <cohort/cohort.h>
+#include <cohort/engine/system/sanitizers.h>
 #include <cohort/net/auth/identity.h>
 #include <cohort/tests/support/descriptors.h>
 #include <cohort/tests/support/mortal_ranks.h>
@@ -62,10 +63,12 @@ Task<> work_for_ever(Communicator& comm, std::span<float> large, std::span<float
   }
 }
 
-/// On buffers of its own, or on ones that all ranks map, of 16 MiB: they are amid those when one is killed.
+/// On buffers of its own, or on ones that all ranks map, of 16 MiB, or 2 where a sanitizer watches each
+/// access: they are amid those when one is killed.
 Task<> work_on_buffers(Communicator& comm, Ties ties) {
   if (ties.maps_buffers) {
-    constexpr std::size_t kLarge = std::size_t{4} << 20;
+    constexpr bool kIsSlow = sanitizers::kAddress || sanitizers::kThread;
+    constexpr std::size_t kLarge = std::size_t{4} << (kIsSlow ? 17 : 20);
     SharedBuffer<float> large = comm.allocate<float>(kLarge);
     SharedBuffer<float> gathered = comm.allocate<float>(kLarge * comm.size());
     co_await work_for_ever(comm, large, gathered, ties);
