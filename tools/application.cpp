@@ -44,6 +44,15 @@ std::string text_of(const std::exception& error) {
   }
 }
 
+void parse_and_run(CLI::App& app, int argc, char** argv, int& status) {
+  try {
+    app.parse(argc, argv);
+    if (app.get_subcommands().empty()) throw CLI::ValidationError("what to do is missing, such as run");
+  } catch (const CLI::ParseError& error) {
+    status = app.exit(error) == 0 ? 0 : kUsageStatus;
+  }
+}
+
 }  // namespace
 
 int run_application(const std::vector<AddCommand>& commands, int argc, char** argv) {
@@ -54,12 +63,9 @@ int run_application(const std::vector<AddCommand>& commands, int argc, char** ar
   int status = 0;
   for (const AddCommand& add : commands) add(app, status);
   try {
-    app.parse(argc, argv);
-    if (app.get_subcommands().empty()) throw CLI::ValidationError("what to do is missing, such as run");
+    parse_and_run(app, argc, argv, status);
     check_output();
     return status;
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsageStatus;
   } catch (const std::exception& error) {
     std::fputs(fmt::format("cohort: {}\n", text_of(error)).c_str(), stderr);
     return kErrorStatus;

@@ -6,6 +6,7 @@
 #include <cohort/engine/io/uring_driver.h>
 #include <cohort/engine/log.h>
 #include <cohort/engine/system/environment.h>
+#include <cohort/engine/system/process.h>
 
 #include <atomic>
 #include <optional>
@@ -22,6 +23,7 @@ void log_once(const Error& refusal) {
 }  // namespace
 
 std::unique_ptr<Driver> make_driver() {
+  open_standard_descriptors();  // a socket in the place of a closed one would get what the log says
   const std::optional<std::string> asked = environment::text("COHORT_IO");
   if (asked == "uring") return make_uring_driver();
   if (asked == "epoll") return make_epoll_driver("by COHORT_IO");

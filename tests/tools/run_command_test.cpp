@@ -96,6 +96,20 @@ TEST_F(RunCommand, that_asks_for_peers_of_one_rank_alone_says_how_to_ask_for_pee
                                        HasSubstr("cohort run --hosts"), Not(HasSubstr("SystemError")))));
 }
 
+TEST_F(RunCommand, of_the_doctor_tells_every_variable_with_which_ranks_do_not_join) {
+  for (const std::string variable :
+       {"COHORT_TRANSPORT=udp", "COHORT_ALGO=rings", "COHORT_BUFFSIZE=q", "COHORT_HOST_TIMEOUT=0",
+        "COHORT_JOIN_TIMEOUT=0", "COHORT_TLS=maybe", "COHORT_IO=aio", "COHORT_SPIN_US=x",
+        "COHORT_COMPUTE_THREADS=0", "COHORT_NAME='a b'", "COHORT_HEAPSIZE=q", "COHORT_AUTH=maybe"}) {
+    const std::string name = variable.substr(0, variable.find('='));
+    ::setenv(name.c_str(), variable.substr(name.size() + 1).c_str(), 1);
+    const auto [status, text] = cohort("doctor");
+    ::unsetenv(name.c_str());
+    EXPECT_EQ(status, 1) << variable;
+    EXPECT_THAT(text, AllOf(HasSubstr("PROBLEM  variable"), HasSubstr(name)));
+  }
+}
+
 TEST_F(RunCommand, of_a_graph_tells_what_is_no_json_without_names_of_a_library) {
   const std::filesystem::path file = std::filesystem::path(::testing::TempDir()) / "bad_graph.json";
   std::ofstream(file) << "{";

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cohort/engine/error.h>
 #include <cohort/engine/system/affinity.h>
 #include <cohort/engine/system/environment.h>
 #include <cohort/engine/system/file_text.h>
@@ -65,8 +66,18 @@ void check_locked(Findings& findings) {
     findings.fine("locked memory", limit == kNoLimit ? "no limit" : in_units(limit));
 }
 
+/// What makes no sense is told with the other variables.
+std::uint64_t heap_bytes() {
+  constexpr std::uint64_t kDefault = 4 * kGiga;
+  try {
+    return environment::bytes("COHORT_HEAPSIZE").value_or(kDefault);
+  } catch (const Error&) {
+    return kDefault;
+  }
+}
+
 void check_sizes(Findings& findings) {
-  const std::uint64_t heap = environment::bytes("COHORT_HEAPSIZE").value_or(4 * kGiga);
+  const std::uint64_t heap = heap_bytes();
   const std::uint64_t space = soft_limit(RLIMIT_AS);
   if (space < 2 * heap)
     findings.problem("address space",

@@ -2,6 +2,7 @@
 #include <cohort/engine/io/choose_driver.h>
 
 #include <cohort/engine/engine.h>
+#include <cohort/tests/support/forked_part.h>
 #include <cohort/tests/support/outcome.h>
 
 #include <gmock/gmock.h>
@@ -9,7 +10,9 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -94,6 +97,22 @@ TEST(ChooseDriver, refuses_a_name_that_it_does_not_know) {
     std::_Exit(0);
   };
   EXPECT_EXIT(fail(), ExitedWithCode(0), "COHORT_IO is 'kqueue'; it may be uring or epoll");
+}
+
+/// A daemon may have closed them.
+TEST(ChooseDriver, leaves_standard_descriptors_to_what_is_printed) {
+  test::ForkedPart daemon("a daemon", [] {
+    for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(number);
+    const Engine engine;
+    struct stat null {};
+    ASSERT_EQ(::stat("/dev/null", &null), 0);
+    for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+      struct stat found {};
+      ASSERT_EQ(::fstat(number, &found), 0) << number;
+      EXPECT_EQ(found.st_rdev, null.st_rdev) << number;
+    }
+  });
+  daemon.join();
 }
 
 }  // namespace
