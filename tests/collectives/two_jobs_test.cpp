@@ -46,7 +46,7 @@ struct Kind {
 CommunicatorOptions options_of(const Kind& kind, const std::string& address, const Start& start) {
   CommunicatorOptions options;
   options.join = std::move(test::world_of(2, address)[start.rank]);
-  options.join.timeout = std::chrono::seconds(sanitizers::kAddress || sanitizers::kThread ? 16 : 10);
+  options.join.timeout = std::chrono::seconds(sanitizers::kThread ? 30 : sanitizers::kAddress ? 16 : 10);
   if (kind.by_tcp) options.join.secret = test::secret_of(kind.have_own_secrets ? 1 + start.job : 1);
   return options;
 }
