@@ -79,7 +79,8 @@ bool Membership::is_any_apart() const {
   const std::string own = autogroup_of(self().visible_process);
   return std::ranges::any_of(peers, [&](const PeerInfo& peer) {
     if (!shares_machine(peer.rank)) return false;
-    return !shares_host(peer.rank) || peer.visible_process == 0 || autogroup_of(peer.visible_process) != own;
+    if (!shares_host(peer.rank) || peer.visible_process == 0) return true;
+    return !own.empty() && autogroup_of(peer.visible_process) != own;
   });
 }
 

@@ -161,7 +161,7 @@ FailureReport::Finding FailureReport::find_what_it_waits_for() const {
                                names_of(missing.ranks), whereabouts_of(missing.ranks)),
             .advice = fmt::format("find out what {} instead",
                                   missing.ranks.size() == 1 ? "that rank does" : "those ranks do"),
-            .culprit = missing.culprit ? missing.culprit : hindmost_of(missing.waiting)};
+            .culprit = missing.culprit ? missing.culprit : straggler_among(missing.waiting)};
   const std::vector<Rank> silent = this->silent();
   if (silent.empty())
     return {.who = "all ranks have called it and wait for data",
@@ -231,7 +231,7 @@ FailureReport::Missing FailureReport::missing() const {
   return missing;
 }
 
-std::optional<Rank> FailureReport::hindmost_of(const std::vector<Rank>& waiting) const {
+std::optional<Rank> FailureReport::straggler_among(const std::vector<Rank>& waiting) const {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   for (const Rank rank : waiting) least = std::min(least, from_.health.last_seen(rank));
   std::vector<Rank> last;

@@ -65,7 +65,7 @@ class FailureReport : Immovable {
   [[nodiscard]] Missing missing() const;
   /// Of ranks that wait themselves, the one in the earliest message. Several in that may wait for each other:
   /// then the lowest that does not answer, if there is one.
-  [[nodiscard]] std::optional<Rank> hindmost_of(const std::vector<Rank>& waiting) const;
+  [[nodiscard]] std::optional<Rank> straggler_among(const std::vector<Rank>& waiting) const;
   /// For what a call waits that has taken long.
   struct Finding {
     std::string who;
