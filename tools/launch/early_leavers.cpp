@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that end with success while others still wait for them to join: a part of tools/launch/job.h.
+// Ranks that end with success while others still wait for them to join: a part of tools/launch/local_job.h.
 #include <cohort/engine/error.h>
 #include <cohort/engine/io/socket.h>
-#include <cohort/tools/launch/job.h>
+#include <cohort/tools/launch/local_job.h>
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ constexpr Duration kConnectTime = std::chrono::seconds(1);
 
 }  // namespace
 
-Task<> Job::look_for_waiting() {
+Task<> LocalJob::look_for_waiting() {
   try {
     Task<> looking = with_scope(*listening_, look_while_ranks_run());
     co_await looking;
@@ -32,7 +32,7 @@ Task<> Job::look_for_waiting() {
 /// nobody there, ever. All of a rank that joined and left hang up within a moment, so that two looks in
 /// succession have to find somebody. What a rank started may be the rank: as long as that holds the output
 /// open, it has not ended.
-Task<> Job::look_while_ranks_run() {
+Task<> LocalJob::look_while_ranks_run() {
   Duration interval = kShortestInterval;
   std::vector<RankProcess*> found;
   while (running_count_ != 0 && !verdict_) {
@@ -58,7 +58,7 @@ Task<> Job::look_while_ranks_run() {
   }
 }
 
-Task<bool> Job::is_anybody_joining() {
+Task<bool> LocalJob::is_anybody_joining() {
   try {
     const bool is_unix = address_.starts_with("unix:");
     const Address address = is_unix ? Address::parse(address_) : Address::parse_numeric(address_);

@@ -3,7 +3,7 @@
 
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/descriptor_limit.h>
-#include <cohort/tools/launch/job.h>
+#include <cohort/tools/launch/local_job.h>
 
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ Task<int> launch(Engine& engine, LaunchOptions options) {
   if (options.output == nullptr)
     own_output.emplace(engine, options.output_descriptor, options.errors_descriptor);
   JobOutput& output = options.output == nullptr ? *own_output : *options.output;
-  std::optional<Job> job;
+  std::optional<LocalJob> job;
   std::string refusal;
   const std::size_t needed =
       descriptor_limit::count_open() + kDescriptorsPerRank * std::size_t{options.ranks} + kDescriptorsBeside;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job does about what happens to its ranks: the second half of tools/launch/job.h.
-#include <cohort/tools/launch/job.h>
+// What a job does about what happens to its ranks: the second half of tools/launch/local_job.h.
+#include <cohort/tools/launch/local_job.h>
 #include <cohort/tools/launch/rank_list.h>
 
 #include <fmt/format.h>
@@ -18,13 +18,13 @@ constexpr Duration kForLeftovers = std::chrono::milliseconds(1000);
 }  // namespace
 
 /// What the launcher of the whole job says itself.
-void Job::announce(std::string text) {
+void LocalJob::announce(std::string text) {
   const bool is_told_elsewhere = options_.share && options_.share->when_failed;
   if (!is_told_elsewhere) tasks_->spawn(say(std::move(text)));
 }
 
 /// The first one is passed on; whoever sends a second one does not want to wait.
-void Job::react(ProcessSignal signal, TimePoint now) {
+void LocalJob::react(ProcessSignal signal, TimePoint now) {
   plan_.terminate = kNever;
   if (++signal_count_ > 1) {
     plan_.kill = now;
@@ -44,13 +44,13 @@ void Job::react(ProcessSignal signal, TimePoint now) {
 }
 
 /// Of a job on several hosts: what it does about the rest.
-void Job::tell_launcher() {
+void LocalJob::tell_launcher() {
   if (!options_.share || !options_.share->when_failed) return;
   for (; told_failures_ < failed_.size(); ++told_failures_)
     options_.share->when_failed(*failed_[told_failures_]->status);
 }
 
-void Job::take_events(TimePoint now) {
+void LocalJob::take_events(TimePoint now) {
   tell_launcher();
   if (verdict_) return;
   if (options_.keeps_going) {
@@ -61,13 +61,13 @@ void Job::take_events(TimePoint now) {
   }
 }
 
-void Job::explain(RankProcess& rank) {
+void LocalJob::explain(RankProcess& rank) {
   if (std::exchange(rank.is_explained, true)) return;
   ++explaining_;
   tasks_->spawn(explain_failure(rank));
 }
 
-void Job::end_running(TimePoint now) {
+void LocalJob::end_running(TimePoint now) {
   if (is_due(plan_.terminate, now)) {
     if (verdict_ != kNoReaderStatus)
       announce(fmt::format("ending {}, still running", describe_ranks(running())));
@@ -81,7 +81,7 @@ void Job::end_running(TimePoint now) {
 }
 
 /// All ranks have ended; perhaps not all that they started.
-void Job::clear_up(TimePoint now) {
+void LocalJob::clear_up(TimePoint now) {
   plan_.terminate = plan_.kill = kNever;
   if (!is_clear_of_leftovers_ && kill_leftovers_ == kNever)
     kill_leftovers_ = signal_count_ != 0 ? now : now + kForLeftovers;
@@ -99,7 +99,7 @@ void Job::clear_up(TimePoint now) {
   if (explaining_ == 0 && !std::exchange(is_rest_explained_, true)) explain_rest();
 }
 
-void Job::tell_running(ProcessSignal signal) {
+void LocalJob::tell_running(ProcessSignal signal) {
   for (RankProcess& rank : ranks_) {
     if (rank.status) continue;
     rank.was_told_to_end = true;
@@ -109,7 +109,7 @@ void Job::tell_running(ProcessSignal signal) {
 }
 
 /// Who failed after the first: most often because of it, so one line for all of a kind.
-void Job::explain_rest() {
+void LocalJob::explain_rest() {
   std::map<ExitStatus, std::vector<Rank>> kinds;
   for (const RankProcess& rank : ranks_)
     if (!rank.is_explained && !rank.was_told_to_end && !rank.status->is_success())
@@ -119,21 +119,21 @@ void Job::explain_rest() {
 }
 
 /// That of the first cause. A job that keeps going has none but the ranks themselves.
-int Job::status() const {
+int LocalJob::status() const {
   const auto is_success = [](const RankProcess& rank) { return rank.status && rank.status->is_success(); };
   if (verdict_) return *verdict_;
   if (failed_.empty() || std::ranges::any_of(ranks_, is_success)) return 0;
   return failed_.front()->status->shell_status();
 }
 
-std::vector<Rank> Job::running() const {
+std::vector<Rank> LocalJob::running() const {
   std::vector<Rank> ranks;
   for (const RankProcess& rank : ranks_)
     if (!rank.status) ranks.push_back(rank.rank);
   return ranks;
 }
 
-bool Job::is_over() const noexcept {
+bool LocalJob::is_over() const noexcept {
   return running_count_ == 0 && is_rest_explained_ && unsaid_ == 0 &&
          std::all_of(ranks_.begin(), ranks_.end(),
                      [](const RankProcess& rank) { return rank.output.is_over() && rank.errors.is_over(); });

@@ -18,10 +18,10 @@
 namespace cohort {
 
 /// The ranks of one job on this host, from their start until nothing is left of them.
-class Job final : Supervisor {
+class LocalJob final : Supervisor {
  public:
   /// Starts every rank; if one cannot be started, none is left. Throws what ChildProcess::spawn throws.
-  Job(Engine& engine, const LaunchOptions& options, JobOutput& output);
+  LocalJob(Engine& engine, const LaunchOptions& options, JobOutput& output);
 
   /// Until all ranks have ended and their output is out. Gives the job's status, as launch() does. Once.
   Task<int> run();

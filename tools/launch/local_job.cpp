@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cohort/tools/launch/job.h>
+#include <cohort/tools/launch/local_job.h>
 
 #include <cohort/engine/error.h>
 #include <cohort/engine/system/environment.h>
@@ -79,13 +79,14 @@ std::string address_of(const LaunchOptions& options) {
 
 }  // namespace
 
-Job::RankProcess::RankProcess(Rank number, ChildProcess child, const LaunchOptions& options, JobOutput& to)
+LocalJob::RankProcess::RankProcess(Rank number, ChildProcess child, const LaunchOptions& options,
+                                   JobOutput& to)
     : rank(number),
       process(std::move(child)),
       output(process.take_output(), lines_of(rank, options), to, OutputChannel::output),
       errors(process.take_errors(), lines_of(rank, options), to, OutputChannel::errors) {}
 
-Job::Job(Engine& engine, const LaunchOptions& options, JobOutput& output)
+LocalJob::LocalJob(Engine& engine, const LaunchOptions& options, JobOutput& output)
     : Supervisor(engine, output),
       options_(options),
       guard_(options.ranks),
@@ -111,7 +112,7 @@ Job::Job(Engine& engine, const LaunchOptions& options, JobOutput& output)
   running_count_ = ranks_.size();
 }
 
-Task<int> Job::run() {
+Task<int> LocalJob::run() {
   const auto begin = [this] {
     for (RankProcess& rank : ranks_) {
       tasks_->spawn(relay(rank.output));
@@ -124,7 +125,7 @@ Task<int> Job::run() {
   co_return status();
 }
 
-Task<> Job::watch(RankProcess& rank) {
+Task<> LocalJob::watch(RankProcess& rank) {
   const ExitStatus status = co_await rank.process.wait();
   rank.status = status;
   --running_count_;
@@ -137,7 +138,7 @@ Task<> Job::watch(RankProcess& rank) {
   wake();
 }
 
-Task<> Job::accompany() {
+Task<> LocalJob::accompany() {
   std::vector<ChildProcess*> processes;
   for (RankProcess& rank : ranks_) processes.push_back(&rank.process);
   try {
@@ -148,7 +149,7 @@ Task<> Job::accompany() {
   }
 }
 
-Task<> Job::explain_failure(RankProcess& rank) {
+Task<> LocalJob::explain_failure(RankProcess& rank) {
   auto last_words = [&]() -> Task<> {
     co_await rank.output.until_over();
     co_await rank.errors.until_over();
@@ -168,7 +169,7 @@ Task<> Job::explain_failure(RankProcess& rank) {
   wake();
 }
 
-std::string Job::place() const {
+std::string LocalJob::place() const {
   return options_.share && !options_.share->name.empty() ? fmt::format(" on {}", options_.share->name)
                                                          : std::string();
 }
